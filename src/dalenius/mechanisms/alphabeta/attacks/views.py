@@ -184,7 +184,7 @@ def attack_likely_tuples(case: ViewCase, tuples: ComparedTuples) -> AttackResult
     n_table = max((n_rows - beta * size) / alpha, 1.0) if alpha else 1.0
     prior = np.full(int(chosen.sum()), np.log(n_table))
     for codes, n_values in zip(tuples.rows_of(chosen), tuples.domain.sizes, strict=True):
-        seen = np.bincount(codes, minlength=n_values) * (n_rows / len(prior))
+        seen = np.bincount(codes, minlength=n_values) * (n_rows / max(len(prior), 1))
         own = np.maximum(seen - beta * size / n_values, 1.0)
         prior += np.log(own / own.sum())[codes]
     share = np.minimum(np.exp(prior), 0.99)
