@@ -132,7 +132,8 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
 def _tells(name: str, column: CodedColumn, halves: Mapping[str | None, Halves]) -> Iterator[Giveaway]:
     """What one column tells: all of a value, or else one column of it. What is loose hides nothing else."""
     loose: Giveaway | None = None
-    for way, (told, half) in product(_WAYS, halves.items()):
+    ways = _OF_SHARED_CELLS if shares_cells(column) else _OF_OWN_CELLS
+    for way, (told, half) in product(ways, halves.items()):
         for how, people, share, is_loose in way(column, half):
             found = Giveaway(
                 column=name,
@@ -186,16 +187,16 @@ def _by_order(column: CodedColumn, half: Halves) -> Iterator[_Found]:
 
 
 def _by_kinds(column: CodedColumn, half: Halves) -> Iterator[_Found]:
-    for people, share, is_loose in half.telling(column) if shares_cells(column) else ():
+    for people, share, is_loose in half.telling(column):
         yield "kinds", people, share, is_loose
 
 
 def _by_presence(column: CodedColumn, half: Halves) -> Iterator[_Found]:
-    for people, share, is_loose in () if shares_cells(column) else half.telling(common_or_not(column)):
-        yield "kinds", people, share, is_loose
+    yield from _by_kinds(common_or_not(column), half)
 
 
-_WAYS = (_by_cells, _by_letters, _by_kinds, _by_order, _by_presence)
+_OF_SHARED_CELLS = (_by_cells, _by_letters, _by_kinds, _by_order)
+_OF_OWN_CELLS = (_by_cells, _by_letters, _by_order, _by_presence)
 
 
 def _make_numbers(records: pa.Table, quasi: list[str], sensitive: Sequence[str]) -> Iterator[Giveaway]:
