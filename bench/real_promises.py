@@ -3,8 +3,11 @@
     python -m bench.real_promises [--data FOLDER] [--only NAME ...] [--rows 10000] [--releases 2] [--first 0]
         [--unaudited]
 
-Tables are samples of Adult and KDD Census-Income. The same questions go to both releases: counts of a value
-among people like a random person in one or two columns, of 20 or more. Printed: whether `verify` is
+Tables are samples of Adult and KDD Census-Income. The same questions go to both releases: counts of a random
+person's value among people like another random person in one or two columns, of 20 or more. (Were both of one
+person, what is asked about would depend on the truth: counts that are larger than a release tells would be
+asked about more often, and posterior intervals miss them. Questions here depend on nothing that is hidden but
+by the least of 20.) Printed: whether `verify` is
 content, how many attacks of the audits have a bound and keep it, how many 95 % intervals hold (with a
 standard error from the scatter over releases, since the questions of one go together), and the root mean
 square error, beside those of the nearest promise. `--first` is the first seed; `--unaudited` releases are
@@ -324,7 +327,8 @@ def _questions(case: Case, table: pd.DataFrame, n: int, rng: np.random.Generator
         person = table.iloc[int(rng.integers(len(table)))]
         chosen = sorted(rng.choice(text, size=min(len(text), int(rng.integers(1, 3))), replace=False))
         where = " AND ".join(f"\"{name}\" = '{person[name]}'" for name in chosen)
-        value = rng.choice(secret) if len(secret) > 1 else person[secret[0]]
+        other = table.iloc[int(rng.integers(len(table)))]
+        value = rng.choice(secret) if len(secret) > 1 else other[secret[0]]
         asked = f"{where} AND {case.asked.format(secret=secret[0], value=value)}"
         if asked not in found and len(table) and _count(table, asked) >= 20:
             found.append(asked)

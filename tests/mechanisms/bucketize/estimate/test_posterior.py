@@ -18,7 +18,7 @@ from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, f
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range
-from dalenius.mechanisms.bucketize.estimate.posterior import Parts, Posterior
+from dalenius.mechanisms.bucketize.estimate.posterior import FEW, Parts, Posterior
 from dalenius.mechanisms.bucketize.estimate.separate import Separate
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.effects import MOST_TOLD, Features, Quasi, find_basis
@@ -166,7 +166,8 @@ def test_more_people_than_a_model_can_be_believed_for_tell_no_more() -> None:
 
     def parts(people: int, times: int) -> Parts:
         basis = replace(made.basis, n_rows=people, precision=1 + times * (made.basis.precision - 1))
-        return replace(made, basis=basis).parts(sums, targets)
+        found = replace(made, basis=basis).parts(sums, targets)
+        return replace(found, effects=found.effects / (1 + FEW / people))
 
     most, few, many = parts(MOST_TOLD, 100), parts(MOST_TOLD // 20, 5), parts(20 * MOST_TOLD, 2_000)
     assert np.allclose(most.effects, many.effects, rtol=1e-9)

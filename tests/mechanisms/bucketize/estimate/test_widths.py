@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.posterior import LARGER, RHO, TIMES, Posterior
+from dalenius.mechanisms.bucketize.estimate.posterior import TIMES, Posterior
 from dalenius.mechanisms.rows.effects import Quasi
 from dalenius.question.targets import Score, Targets
 from tests.chance import FALSE_ALARM
@@ -43,13 +43,10 @@ def test_variances_are_of_the_matching_and_of_multiples_of_what_effects_add() ->
     sums = ScoreSums.of(buckets, scores)
     found, parts = made.estimate(sums, targets), made.parts(sums, targets)
     assert sum(share for _, share in TIMES) == pytest.approx(1)
-    assert sum(share for _, share in LARGER) == pytest.approx(1)
-    # on average as large as learned: the law is about how differently large they are
-    assert sum(times * share for times, share in TIMES) == pytest.approx(1, abs=0.03)
-    learned = sum(parts.effects[:, k] * share for k, (_, share) in enumerate(LARGER))
-    effects = parts.moved * (learned + RHO * parts.rest)
+    # on average about as large as learned: the law is about how differently large they are
+    assert sum(times * share for times, share in TIMES) == pytest.approx(np.exp(-0.25 + 0.9**2 / 2), abs=0.03)
     for k, (times, share) in enumerate(TIMES):
-        assert found.variance[:, k] == pytest.approx(parts.match + times * effects)
+        assert found.variance[:, k] == pytest.approx(parts.match + times * parts.moved * parts.effects)
         assert (found.weight[:, k] == share).all()
     assert found.estimate == pytest.approx(parts.mean)
 

@@ -24,7 +24,7 @@ from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEW_PEOPLE, MATCHING, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range
-from dalenius.mechanisms.bucketize.estimate.posterior import RHO, Posterior
+from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.estimation import RowModel
 from dalenius.question.model import Estimators
@@ -40,11 +40,6 @@ _OF_CHANGES = 0.3
 """The part of the effects' variance that the change from a date to the next has, and more of them as often.
 
 Who leaves at one date and who leaves at the next go with values alike, so over several dates errors add up.
-"""
-_LARGER = (0.9, 0.1)
-"""How likely the larger effects of `LARGER` are: the columns of a series were learned from several dates.
-
-These numbers were settled on series of Adult (occupation) and KDD (education); docs/promises.md has others.
 """
 
 
@@ -73,10 +68,10 @@ class Leaving:
     def _estimate(self, posterior: Posterior, sums: ScoreSums, targets: Targets) -> Estimates:
         parts = posterior.parts(sums, targets)
         if not self.steps:
-            return parts.mixed((parts.match + RHO * parts.rest)[:, None] + parts.effects, _LARGER)
+            return parts.mixed((parts.match + parts.effects)[:, None], [1.0])
         left_open = OPEN * parts.moved * self._open(sums, targets)
         part = min(_OF_CHANGES * self.steps, 1.0)
-        return parts.mixed((parts.match + left_open + part * parts.effects[:, 0])[:, None], [1.0])
+        return parts.mixed((parts.match + left_open + part * parts.effects)[:, None], [1.0])
 
     def _open(self, sums: ScoreSums, targets: Targets) -> Floats:
         """The variance of each target, were what is not told an effect of variance 1."""

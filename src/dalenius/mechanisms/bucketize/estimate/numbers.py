@@ -23,12 +23,13 @@ import scipy.sparse as sp
 from dalenius.arrays import Floats, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range
-from dalenius.mechanisms.bucketize.estimate.posterior import RHO
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, find_basis
 from dalenius.mechanisms.rows.traits import OWN, neighbours, standard_units
 from dalenius.question.targets import Estimates, Targets
 
 N_BINS = 32
+RHO = 1e-3
+"""The relative variance of what is no main effect."""
 LARGER = ((1.0, 0.75), (6.0, 0.25))
 """How much larger effects may be than was learned, and how likely."""
 _MOST_EXPLAINED = 0.9

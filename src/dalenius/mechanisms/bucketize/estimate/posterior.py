@@ -7,15 +7,13 @@ each an independent part of the variance:
 - *matching*: which of the bucket's values is whose, given the effects. Within a bucket values are dealt
   without replacement: with v the variance of each person's own part and s their scores it is
   k/(k−1)·(Σ s²v − (Σ s·v)²/Σ v), which is exact for uniform matchings of a set of values;
-- *effects*: they were estimated. Their covariance is that of the first order around no effect;
-- *the rest*: what no sum of main effects says, as a random effect on every value of the part of the score
-  that is none, of relative variance ρ.
+- *effects*: they were estimated. Their covariance is that of the first order around no effect.
 
 Where the fitted matching is less uncertain than a uniform one, effects move it less: what they move it by is
-a covariance within the bucket, so that the last two variances shrink with the square. How large they really
-are differs by question, and no more is known of that than how it scatters: values depend on columns by main
+a covariance within the bucket, so that the second variance shrinks with the square. How large it really
+is differs by question, and no more is known of that than how it scatters: values depend on columns by main
 effects only nearly, so that a few questions have errors several times larger than most. A posterior is
-therefore a mixture over how many times as large these two are (`TIMES`).
+therefore a mixture over how many times as large it is (`TIMES`).
 """
 
 from __future__ import annotations
@@ -45,14 +43,13 @@ from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
 from dalenius.mechanisms.rows.traits import choose_basis, relate
 from dalenius.question.targets import Estimates, Score, Targets, different_weights, mix_estimates
 
-RHO = 1e-3
-LARGER = ((1.0, 0.75), (8.0, 0.25))
-"""How much larger effects' variances may be than was learned, and how likely."""
-TIMES = ((0.035, 0.011), (0.156, 0.222), (0.607, 0.534), (2.354, 0.222), (10.56, 0.011))
-"""How many times as large variances by effects are, and how likely: five points of exp(normal(-0.5, 1)).
+FEW = 1_000
+"""Over the number of people, by how much the effects' variances are larger: their sizes are learned too."""
+TIMES = ((0.0595, 0.011), (0.23, 0.222), (0.779, 0.534), (2.64, 0.222), (10.2, 0.011))
+"""How many times as large variances by effects are, and how likely: five points of exp(normal(-0.25, 0.9)).
 
 These numbers were settled on Adult, KDD's education and occupation, the demo's table and synthetic ones, with
-2,000, 6,000 and 25,000 people (docs/coverage.md).
+1,000 to 25,000 people (docs/coverage.md).
 """
 _LAST_ROUNDS, _CLOSE = 60, 1e-5
 _CELLS_AT_ONCE = 2_000_000
@@ -69,17 +66,14 @@ class Parts:
     match: Floats
     """The variance of the matching, given the effects."""
     effects: Floats
-    """Targets × `LARGER`: the variance by effects."""
-    rest: Floats
-    """The variance by what is no main effect, for ρ = 1."""
+    """The variance by effects, times `moved`."""
     moved: Floats
-    """How far effects move this matching, of how far they move a uniform one; already in the two above."""
+    """How far effects move this matching, of how far they move a uniform one."""
 
     @property
     def by_effects(self) -> Floats:
-        """The variance by effects and by the rest, as far as they move this matching."""
-        effects = self.effects @ np.array([share for _, share in LARGER])
-        return np.asarray(self.moved * (effects + RHO * self.rest))
+        """The variance by effects, as far as they move this matching."""
+        return np.asarray(self.moved * self.effects)
 
     def mixed(self, variance: Floats, weights: Sequence[float]) -> Estimates:
         """Estimates of these means, with a mixture of variances (targets × weights)."""
@@ -102,8 +96,6 @@ class Posterior:
     contents: Contents
     effects: Floats
     """Features × values: the most likely ones."""
-    white: Floats
-    """Features × directions: makes the features uncorrelated, of variance 1."""
     numbers: Floats | None = None
     """The sensitive values, where they are numbers."""
     others: tuple[tuple[float, Posterior], ...] = ()
@@ -137,15 +129,12 @@ class Posterior:
         (_, place), *others = find_modes(
             features, contents, buckets, basis, fit_effects(features, contents, buckets, basis)
         )
-        V, vectors = np.linalg.eigh(features.covariance())
-        kept = 1e-8 * V.max() < V
         found = cls(
             weights=_weights(buckets, everybody, basis.effects(place)),
             features=features,
             basis=basis,
             contents=contents,
             effects=basis.effects(place),
-            white=vectors[:, kept] / np.sqrt(V[kept]),
             numbers=numbers,
         )
         made = [(share, found._with(buckets, everybody, basis.effects(own))) for share, own in others]
@@ -167,9 +156,9 @@ class Posterior:
     def parts(self, sums: ScoreSums, targets: Targets) -> Parts:
         """The mean of every target, and what its variance is made of."""
         mean, match = self._matched(sums, targets)
-        effects, rest, uniform = self._spread(sums, targets)
+        effects, uniform = self._spread(sums, targets)
         moved = np.clip(match / np.maximum(uniform, 1e-300), 0.0, 1.0)
-        return Parts(mean=mean, match=match, effects=moved[:, None] * effects, rest=moved * rest, moved=moved)
+        return Parts(mean=mean, match=match, effects=moved * effects, moved=moved)
 
     def _matched(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
         """The mean of each target, and its variance given the effects."""
@@ -302,34 +291,24 @@ class Posterior:
         square = sum(float((numbers[i] * numbers[j]) @ (likely @ (own[i] * own[j]))) for i, j in pairs)
         return (square - float((mean**2).sum())) * fixed / free
 
-    def _uncertain(self) -> Floats:
-        """The effects' variances, for each of `LARGER`."""
-        told = self.basis.told
-        return np.stack([times / (1 + times * told) for times, _ in LARGER])
-
-    def _spread(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats, Floats]:
-        """Of each target: variances by effects (for each of `LARGER`), by the rest, of uniform matchings."""
+    def _spread(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
+        """Of each target: the variance by effects, and that of uniform matchings."""
         used, place = np.unique(targets.score, return_inverse=True)
         place = place.ravel()
         related = sums.with_features(self.features, used.tolist())
-        with_features = np.stack(related) if related else np.zeros((0, len(self.white)))
-        loads, plain = with_features @ self.basis.features, with_features @ self.white
+        with_features = np.stack(related) if related else np.zeros((0, len(self.basis.features)))
+        loads = with_features @ self.basis.features
         moved = targets.weights @ self.contents.hidden  # terms × values
-        turned, told = moved @ self.basis.values, self._uncertain()
-        variance = sums.variance[targets.score]
-        left = np.maximum(variance - (plain**2).sum(axis=1)[place], 0.0)
-        by_times = [((loads**2 @ part)[place] * turned**2).sum(axis=1) for part in told]
-        effects = targets.add_up(np.stack(by_times, axis=1))
-        rest = targets.add_up(left * (moved**2).sum(axis=1))
-        uniform = targets.add_up(variance * (moved * targets.weights).sum(axis=1))
+        turned = moved @ self.basis.values
+        uncertain = (1 + FEW / self.basis.n_rows) / (1 + self.basis.told)
+        effects = targets.add_up(((loads**2 @ uncertain)[place] * turned**2).sum(axis=1))
+        uniform = targets.add_up(sums.variance[targets.score] * (moved * targets.weights).sum(axis=1))
         for i, j in zip(*(part.tolist() for part in targets.pairs()), strict=True):
-            one, two, target = place[i], place[j], targets.target[i]
-            both = sums.covariance(int(targets.score[i]), int(targets.score[j]))
-            shared = both - float(plain[one] @ plain[two])
-            effects[target] += 2 * ((loads[one] * loads[two]) @ told @ (turned[i] * turned[j]))
-            rest[target] += 2 * shared * float(moved[i] @ moved[j])
+            target, both = targets.target[i], sums.covariance(int(targets.score[i]), int(targets.score[j]))
+            loaded = (loads[place[i]] * loads[place[j]]) @ uncertain
+            effects[target] += 2 * float(loaded @ (turned[i] * turned[j]))
             uniform[target] += 2 * both * float(moved[i] @ targets.weights[j])
-        return np.maximum(effects, 0.0), np.maximum(rest, 0.0), np.maximum(uniform, 0.0)
+        return np.maximum(effects, 0.0), np.maximum(uniform, 0.0)
 
 
 def _with_times(parts: Parts) -> Estimates:
