@@ -101,8 +101,11 @@ class Given:
             for a, _, b, _ in pairs
         ]
 
+    def reach(self, question: int) -> tuple[Floats, Floats]:
+        return np.zeros_like(self.mean), np.full_like(self.mean, 10.0)
+
     def possible(self, question: int) -> Possible:
-        low, high = np.zeros_like(self.mean), np.full_like(self.mean, 10.0)
+        low, high = self.reach(question)
         groups = np.arange(len(self.mean))
         planes = (Plane(total=0, groups=groups, std_error=self.std_error(question, 0)),)
         return Possible(low=low, high=high, planes=planes)

@@ -203,11 +203,11 @@ def is_open(estimation: Estimation, wanted: Wanted, column: Column) -> Bools:
     if wanted.around or not len(column.estimate) or not (column.std_error > 0).any():
         return np.zeros(len(column.estimate), dtype=np.bool_)
     if single is not None:
-        possible = estimation.possible(asked.number)
-        widest = possible.high[:, single] - possible.low[:, single]
+        low, high = estimation.reach(asked.number)
+        widest = high[:, single] - low[:, single]
     else:
-        low, high = possible_ratio(wanted.formula, query.aggregates, asked.question.range_of)
-        widest = np.full(len(column.estimate), high - low)
+        least, most = possible_ratio(wanted.formula, query.aggregates, asked.question.range_of)
+        widest = np.full(len(column.estimate), most - least)
     with np.errstate(invalid="ignore"):
         wide = column.high - column.low >= _NEARLY_ALL * widest
     return np.asarray(wide & np.isfinite(widest) & (widest > 0) & (column.std_error > 0))
@@ -293,10 +293,10 @@ def _possible_only(
     if isinstance(formula, AggregateRef):  # an average
         own = query.aggregates[formula.index]
         total = asked.question.totals.index(Total(kind="sum", argument=own.argument, condition=own.condition))
-        possible = estimation.possible(asked.number)
+        least, most = estimation.reach(asked.number)
         certain = (error <= _ROUNDING * divisor.value) & (divisor.value > 0)
         people = np.where(certain, divisor.value, 1.0)
-        least, most = possible.low[:, total] / people, possible.high[:, total] / people
+        least, most = least[:, total] / people, most[:, total] / people
         return _within(
             ratio, (np.where(certain, np.fmax(least, low), low), np.where(certain, np.fmin(most, high), high))
         )

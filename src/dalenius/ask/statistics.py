@@ -137,7 +137,9 @@ class _QuantileSearch:
             request=request,
             workspace=workspace,
             numbers=_numbers(model, statistic, workspace),
-            count=_count_people(model, asked, statistic, request, workspace),
+            count=np.zeros(len(asked.question.keys))  # ends need none
+            if statistic.kind == "ends"
+            else _count_people(model, asked, statistic, request, workspace),
         )
 
     def run(self) -> None:
@@ -183,9 +185,9 @@ class _QuantileSearch:
         estimation = self.model.estimation(asked, self.request.estimator, self.request.confidence)
         order = _places(asked.questions[0].keys, keys)
         if statistic.kind == "ends":
-            possible = estimation.possible(0)
+            low, high = estimation.reach(0)
             for k, number in enumerate(wanted, start=1):
-                least, most = possible.low[order, k], possible.high[order, k]
+                least, most = low[order, k], high[order, k]
                 self.tried[number] = Column(estimate=least, std_error=most - least, low=least, high=most)
             return
         combinations, shape = [], (len(asked.questions[0].keys), len(aggregates))
@@ -335,13 +337,10 @@ def _count_different(
         groups=(*query.groups, GroupKey(name="argument", expression=x)),
     )
     evaluated = model.evaluate([grouped], workspace)
-    possible = model.estimation(evaluated, request.estimator, request.confidence).possible(0)
+    reach = model.estimation(evaluated, request.estimator, request.confidence).reach(0)
     group = _places(asked.question.keys, [own[:-1] for own in evaluated.questions[0].keys])
     n_groups = len(asked.question.keys)
-    low, high = (
-        np.bincount(group[held[:, 0] > _HALF], minlength=n_groups).astype(float)
-        for held in (possible.low, possible.high)
-    )
+    low, high = (np.bincount(group[held[:, 0] > _HALF], minlength=n_groups).astype(float) for held in reach)
     known = low == high
     return Result(
         column=Column(

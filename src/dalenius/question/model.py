@@ -271,8 +271,11 @@ class Estimation(Protocol):
     def covariances(self, pairs: Iterable[tuple[Combination, Floats, Combination, Floats]]) -> list[Floats]:
         """Of pairs of combinations, each with its standard error, per group."""
 
+    def reach(self, question: int) -> tuple[Floats, Floats]:
+        """The least and the most of each total (groups × totals), whatever the secret."""
+
     def possible(self, question: int) -> Possible:
-        """What the totals can be, whatever the secret."""
+        """The same, and which totals are known to add up."""
 
     def is_rounding(self, column: Column) -> Bools:
         """Which errors are none but the computer's."""

@@ -129,6 +129,26 @@ def test_groups_by_the_secret_add_up_to_their_rows() -> None:
     assert alone.possible(0).planes == ()
 
 
+@dataclass(frozen=True, eq=False)
+class Unasked(Independent):
+    """A release that is not to be estimated from."""
+
+    def estimate(self, targets: Targets) -> Found:
+        raise AssertionError("nothing is estimated for what is possible")
+
+
+def test_what_is_possible_needs_no_estimate_and_is_the_same_beside_one() -> None:
+    text = "SELECT ill, COUNT(*), COUNT(*) FILTER (WHERE age > 90), SUM(age) FROM t GROUP BY ill"
+    found, _ = estimation_of(text)
+    low, high = replace(found, source=Unasked(found.asked)).reach(0)
+    found.totals(0)
+    assert (low.tolist(), high.tolist()) == tuple(ends.tolist() for ends in found.reach(0))
+    assert (low < high).any()
+    assert (low[:, 1].tolist(), high[:, 1].tolist()) == ([0.0, 0.0], [0.0, 0.0])  # nobody is so old
+    possible = found.possible(0)
+    assert (possible.low.tolist(), possible.high.tolist()) == (low.tolist(), high.tolist())
+
+
 FACTORS = st.lists(st.floats(-3, 3).filter(lambda f: abs(f) > 0.01), min_size=2, max_size=2)
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Protocol
@@ -97,22 +97,12 @@ class RowEstimation:
         """Of each question, groups × totals."""
         return self._all()[0]
 
-    @property
-    def ranges(self) -> tuple[Range, ...]:
-        """Of each question, what these can be at all."""
-        return self._all()[1]
-
     def _all(self) -> tuple[tuple[Column, ...], tuple[Range, ...], bool]:
         """Estimate all totals at once."""
         if not self._known:
             questions = self.asked.questions
-            terms = [
-                [(score, weights, 1.0) for score, weights in parts]
-                for one in questions
-                for own in one.groups.values()
-                for parts in own
-            ]
-            found, ranges, is_posterior = _estimate(self.source, terms, self.confidence)
+            targets = [terms for one in questions for terms in _every_total(one)]
+            found, ranges, is_posterior = _estimate(self.source, targets, self.confidence)
             ends = np.cumsum([0, *(len(one.groups) * len(one.totals) for one in questions)]).tolist()
             columns, possible = [], []
             for one, (start, end) in zip(questions, pairwise(ends), strict=True):
@@ -123,6 +113,16 @@ class RowEstimation:
                 columns.append(_settle(Column(**own), possible[-1], one.totals, self.n_rows))
             self._known.append((tuple(columns), tuple(possible), is_posterior))
         return self._known[0]
+
+    def reach(self, question: int) -> Range:
+        """What the totals can be, whatever the secret: not estimated for that where they were not yet."""
+        if self._known:
+            return self._known[0][1][question]
+        asked = self.asked.questions[question]
+        found = [_bound(self.source, Targets.of(_scale(part))) for part in _pieces(_every_total(asked))]
+        shape = (len(asked.groups), len(asked.totals))
+        low, high = (np.concatenate(ends).reshape(shape) for ends in zip(*found, strict=True))
+        return low, high
 
     def totals(self, question: int) -> Floats:
         """Groups × totals; a sum over people who are known to be none is NaN."""
@@ -137,7 +137,7 @@ class RowEstimation:
         low, high = self.columns[question].low[:, total], self.columns[question].high[:, total]
         error = self.std_error(question, total)
         if self._all()[2]:  # it was not cut to what is possible, as the interval was
-            least, most = self.ranges[question]
+            least, most = self.reach(question)
             error = np.fmin(error, largest_error(estimate, (least[:, total], most[:, total])))
         return Column(estimate=estimate, std_error=error, low=low, high=high)
 
@@ -176,8 +176,8 @@ class RowEstimation:
         return covariances
 
     def possible(self, question: int) -> Possible:
-        """What the totals can be, whatever the secret."""
-        low, high = self.ranges[question]
+        """The same, and which counts add up to the rows that they are of."""
+        low, high = self.reach(question)
         return Possible(low=low, high=high, planes=tuple(self._planes(question)))
 
     def _planes(self, question: int) -> Iterable[Plane]:
@@ -222,17 +222,27 @@ class RowEstimation:
         ]
 
 
-def _estimate(
-    source: TargetEstimation, terms: list[list[_Scaled]], confidence: float
-) -> tuple[Column, Range, bool]:
-    """Estimate targets given by their terms, no more at once than their weights fit into memory."""
+def _every_total(asked: Summands) -> list[list[_Scaled]]:
+    """Each total of each group as a target."""
+    return [
+        [(score, weights, 1.0) for score, weights in parts] for own in asked.groups.values() for parts in own
+    ]
+
+
+def _pieces(terms: list[list[_Scaled]]) -> Iterator[list[list[_Scaled]]]:
+    """No more targets at once than their weights fit into memory."""
     n_values = max((len(weights) for parts in terms for _, weights, _ in parts), default=1)
     filled = np.cumsum([len(parts) for parts in terms]) * n_values // _WEIGHTS_AT_ONCE
     starts = np.flatnonzero(np.diff(filled, prepend=-1)).tolist() or [0]
-    found = [
-        _estimate_together(source, Targets.of(_scale(terms[start:end])), confidence)
-        for start, end in pairwise([*starts, len(terms)])
-    ]
+    for start, end in pairwise([*starts, len(terms)]):
+        yield terms[start:end]
+
+
+def _estimate(
+    source: TargetEstimation, terms: list[list[_Scaled]], confidence: float
+) -> tuple[Column, Range, bool]:
+    """Estimate targets given by their terms."""
+    found = [_estimate_together(source, Targets.of(_scale(part)), confidence) for part in _pieces(terms)]
     if len(found) == 1:
         return found[0]
     columns = {
@@ -255,13 +265,20 @@ def _scale(terms: Sequence[list[_Scaled]]) -> list[list[Term]]:
 def _estimate_together(
     source: TargetEstimation, targets: Targets, confidence: float
 ) -> tuple[Column, Range, bool]:
-    empty = np.zeros(targets.n_targets)
+    possible = _bound(source, targets)
     if not len(targets.target):
-        return Column(estimate=empty, std_error=empty, low=empty, high=empty), (empty, empty), False
-    found, possible = source.estimate(targets), source.possible_range(targets)
+        nothing = possible[0]
+        return Column(estimate=nothing, std_error=nothing, low=nothing, high=nothing), possible, False
+    found = source.estimate(targets)
     low, high = found.intervals(confidence, possible)
     column = Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high)
     return column, possible, found.is_posterior
+
+
+def _bound(source: TargetEstimation, targets: Targets) -> Range:
+    if not len(targets.target):
+        return np.zeros(targets.n_targets), np.zeros(targets.n_targets)
+    return source.possible_range(targets)
 
 
 def _settle(found: Column, possible: Range, totals: tuple[Total, ...], n_rows: int) -> Column:

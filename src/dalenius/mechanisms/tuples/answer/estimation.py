@@ -153,18 +153,29 @@ class TupleEstimation:
             covariances.append((together - one_error**2 - other) / 2)
         return covariances
 
-    def possible(self, question: int) -> Possible:
-        """Counts lie between 0 and what the domain has; together they are moved as little as can be."""
+    def reach(self, question: int) -> Range:
+        """Counts lie between 0 and what the domain has."""
         asked = self.sums[question].question
-        groups = np.arange(len(asked.keys))
-        low = np.full((len(groups), len(asked.totals)), -np.inf)
-        high, planes = -low, []
+        low = np.full((len(asked.keys), len(asked.totals)), -np.inf)
+        high = -low
         for k, total in enumerate(asked.totals):
             if total.kind == "count":
                 high[:, k] = asked.count_domain(k)
                 low[:, k] = 0.0 if self.kernel.has_ratios else -high[:, k]
-                error = np.maximum(self.std_error(question, k), 1e-6)
-                planes.append(Plane(total=k, groups=groups, std_error=error))
+        return low, high
+
+    def possible(self, question: int) -> Possible:
+        """Counts together are moved as little as can be."""
+        asked, (low, high) = self.sums[question].question, self.reach(question)
+        planes = [
+            Plane(
+                total=k,
+                groups=np.arange(len(asked.keys)),
+                std_error=np.maximum(self.std_error(question, k), 1e-6),
+            )
+            for k, total in enumerate(asked.totals)
+            if total.kind == "count"
+        ]
         return Possible(low=low, high=high, planes=tuple(planes))
 
     def is_rounding(self, column: Column) -> Bools:
