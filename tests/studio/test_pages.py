@@ -142,6 +142,43 @@ def test_groups_of_the_policy_file_outlive_the_form(
     assert "limit together: any" in client.get("/promise").text
 
 
+def test_limits_of_values_without_a_line_outlive_the_form(
+    client: TestClient, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dalenius.studio.steps.promise.SHOWN", 3)
+    table = write_table(tmp_path / "people.csv")
+    table.write_text(f"{table.read_text(encoding='utf-8')}Zoe,30,F,Gout\n", encoding="utf-8")
+    take(client, table)
+    choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
+    rule = {"kind": "f-privacy", "times": "4", "plus": "0.1", "cap": "0.9"}
+    client.post("/promise", data={**hidden(client, "/promise"), **rule})
+    file = project / "policy.toml"
+    limits = "[promise]\nvalues = { Gout = 0.01 }"
+    file.write_text(file.read_text(encoding="utf-8").replace("[promise]", limits), encoding="utf-8")
+    kept = post(client, "/promise", **{**rule, "times": "5"}).text
+    promise = Policy.from_file(file).promise
+    assert isinstance(promise, FPrivacy)
+    assert [(cells, str(limit)) for cells, limit in promise.named] == [(("Gout",), "1/100")]
+    assert "that have no line here: Gout" in kept
+
+
+def test_the_fewest_who_share_cells_outlive_the_forms(
+    client: TestClient, project: Path, tmp_path: Path
+) -> None:
+    table, roles = write_table(tmp_path / "people.csv"), ("identifiers", "quasi", "quasi", "sensitive")
+    take(client, table)
+    choose_roles(client, *roles)
+    file = project / "policy.toml"
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("[columns]", "[columns]\nk = 9"), encoding="utf-8"
+    )
+    choose_roles(client, *roles)
+    take(client, table)
+    assert "k = 9" in file.read_text(encoding="utf-8").splitlines()
+    refused = post(client, "/promise", kind="l-diversity", l="2").text
+    assert "[columns] k = 9: 0 of 400 people" in refused
+
+
 @pytest.mark.parametrize("typed", ["x", "", "nan", "1e999", "1/0/2", "-"])
 def test_a_limit_that_is_no_number_is_refused(client: TestClient, tmp_path: Path, typed: str) -> None:
     take(client, write_table(tmp_path / "people.csv"))

@@ -113,8 +113,9 @@ def _clean(name: str) -> str:
 
 def _list_columns(data: dict[str, Any]) -> set[str]:
     found: set[str] = set()
-    for names in data.get("columns", {}).values():
-        found |= {names} if isinstance(names, str) else set(names)
+    for role, names in data.get("columns", {}).items():
+        if role != "k":
+            found |= {names} if isinstance(names, str) else set(names)
     return found
 
 

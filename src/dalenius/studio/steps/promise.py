@@ -48,7 +48,7 @@ def promise_form(
     csrf: str, histogram: Histogram, promise: Mapping[str, Any], about: Hashable
 ) -> list[Element]:
     """The form, filled with what the policy has; values go by their places in what it is about."""
-    order = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])
+    order = _shown(histogram)
     made = form(
         "/promise",
         csrf,
@@ -56,19 +56,30 @@ def promise_form(
         _sentence(histogram, order),
         _kind(promise),
         _rule(promise),
-        _table(histogram, promise, order[:SHOWN]),
+        _table(histogram, promise, order),
         element("button", "Keep this promise", type="submit"),
     )
-    if not isinstance(promise.get("groups"), Mapping):
-        return [made]
-    names = ", ".join(map(str, promise["groups"]))
-    told = f"Groups of values with a limit together: {names}. The policy file has them."
-    return [element("p", told), made]
+    told = {"Groups of values with a limit together": promise.get("groups")}
+    if others := _unshown_limits(promise, histogram):
+        told["Values with a limit of their own that have no line here"] = map(label, others)
+    return [
+        *(
+            element("p", f"{what}: {', '.join(map(str, names))}. The policy file has them.")
+            for what, names in told.items()
+            if names
+        ),
+        made,
+    ]
+
+
+def _shown(histogram: Histogram) -> list[int]:
+    """The values that get a line, the commonest first."""
+    return sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])[:SHOWN]
 
 
 def _sentence(histogram: Histogram, order: list[int]) -> Element:
     """Such as: nobody should be more than 1 in 5 sure that a person has HIV."""
-    values = [(str(code), label(histogram.values[code])) for code in reversed(order[:SHOWN])]
+    values = [(str(code), label(histogram.values[code])) for code in reversed(order)]
     limit = element("input", autocomplete="off", placeholder="1 in 5, 20 % or 0.2")
     return within(
         element("fieldset"),
@@ -172,6 +183,16 @@ def _own_limits(promise: Mapping[str, Any], columns: tuple[str, ...]) -> dict[tu
     return {_cells(tuple(entry.get(name) for name in columns)): entry.get("at_most") for entry in values}
 
 
+def _unshown_limits(promise: Mapping[str, Any], histogram: Histogram) -> dict[tuple[str, ...], Any]:
+    """Those of values that occur and have no line, which only the policy file changes."""
+    if promise.get("kind") != FPrivacy.kind:
+        return {}
+    shown = {*_shown(histogram)}
+    unshown = {_cells(value) for code, value in enumerate(histogram.values) if code not in shown}
+    own = _own_limits(promise, histogram.columns)
+    return {cells: limit for cells, limit in own.items() if cells in unshown}
+
+
 def lowest_limit(share: Fraction) -> str:
     """The share, rounded up to what a person types.
 
@@ -181,8 +202,10 @@ def lowest_limit(share: Fraction) -> str:
     return f"{-(-share.numerator * 10_000 // share.denominator) / 10_000:g}"
 
 
-def read_promise_form(sent: Mapping[str, Any], histogram: Histogram) -> dict[str, Any]:
-    """The section `[promise]` of what was typed; the sentence comes last.
+def read_promise_form(
+    sent: Mapping[str, Any], histogram: Histogram, before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The section `[promise]` of what was typed; the sentence comes last, and what has no line stays.
 
     Raises:
         InputError: a limit is no number.
@@ -212,7 +235,9 @@ def read_promise_form(sent: Mapping[str, Any], histogram: Histogram) -> dict[str
         for code, text in typed.items()
         if text
     }
-    return {"kind": "f-privacy", "default": default, **_section(limits, histogram.columns)}
+    limits = _unshown_limits(before, histogram) | limits
+    groups = {"groups": before["groups"]} if "groups" in before else {}
+    return {"kind": "f-privacy", "default": default, **_section(limits, histogram.columns), **groups}
 
 
 def _section(limits: Mapping[tuple[str, ...], Any], columns: tuple[str, ...]) -> dict[str, Any]:
@@ -342,11 +367,9 @@ async def keep(request: Request) -> Response:
     task = facts_of(studio)
     if not task.ok or task.result.histogram is None:
         raise InputError("the values are still being counted", hint="wait until the page shows them")
-    promise = read_promise_form(sent, task.result.histogram)
     written = studio.project.read()
-    mechanism, before = written.get("mechanism"), written.get("promise")
-    if promise["kind"] == "f-privacy" and isinstance(before, dict) and "groups" in before:
-        promise["groups"] = before["groups"]  # the form does not show them: only the policy file changes them
+    mechanism = written.get("mechanism")
+    promise = read_promise_form(sent, task.result.histogram, written.get("promise", {}))
     studio.project.change(promise=promise, mechanism=mechanism if _fits(mechanism, promise["kind"]) else None)
     return RedirectResponse("/promise", 303)
 

@@ -308,6 +308,8 @@ def _sections(studio: Studio, sent: dict[str, Any]) -> dict[str, Any]:
         columns = {"unit": lists["unit"][0], **columns}
     if undecided:
         columns["undecided"] = undecided
+    written = studio.project.read().get("columns", {})
+    columns |= {"k": written["k"]} if "k" in written else {}  # only the policy file changes it
     return {"columns": columns, "recode": recode or None}
 
 
