@@ -24,6 +24,11 @@ from dalenius.tables.steps import NUMERIC_TYPES
 _FEW_ROWS = 131_072
 """A table of so many rows is known by its records, a larger one by its counts; ledgers keep what came out."""
 
+_ODD_SPACES = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+"""Beyond ASCII: what web pages and spreadsheets put beside a text."""
+_UNSEEN = "\xad\u200b\u200c\u200d\u2060\ufeff"
+"""Of no width at all."""
+
 Recodes = Sequence[tuple[str, Recode]]
 """By column, as a policy has them."""
 
@@ -80,9 +85,12 @@ def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
 def write_plain(cell: str) -> str:
     """SQL, of DuckDB and of Spark, for an identifier as one would say it.
 
-    Without case, spaces around it, zeros before it, and the ".0" that spreadsheets put after numbers.
+    Without case, spaces around it, zeros before it, and the ".0" that spreadsheets put after numbers. What
+    `trim` takes for a space differs from one engine to the other, so all kinds of them become the usual one.
     """
-    said = f"lower(trim({cell}))"
+    is_ascii = f"bit_length({cell}) = 8 * length({cell})"
+    spaced = f"translate({cell}, '{_ODD_SPACES}{_UNSEEN}', '{' ' * len(_ODD_SPACES)}')"
+    said = f"lower(trim(BOTH ' \t\n\v\f\r' FROM CASE WHEN {is_ascii} THEN {cell} ELSE {spaced} END))"
     whole = f"CASE WHEN {said} LIKE '%.0' THEN substr({said}, 1, length({said}) - 2) ELSE {said} END"
     return f"trim(LEADING '0' FROM {whole})"
 

@@ -177,6 +177,16 @@ def test_a_code_beside_the_secret_is_found_in_a_part_of_the_records(spark: Any) 
     assert [one.column for one in find_giveaways(part, columns[:-1], columns[-1:])] == ["code"]
 
 
+@pytest.mark.parametrize("engine", [LocalEngine(), SMALL], ids=["local", "spark"])
+def test_a_person_is_one_whatever_kind_of_space_is_beside_the_number(spark: Any, engine: Engine) -> None:
+    spelt = ["P1", " p1", "P1\t", "P1\r\n", "P1\xa0", "\u2003P1", "\ufeffP1", "P1\u200b", "0P1", "P 1", "P 2"]
+    table = pa.table({"id": spelt, "disease": ["Flu", "Cold", "HIV", *map(str, range(8))]})
+    with engine.open(policy_of(table, ["id", "disease"]), None, silent) as scan:
+        assert scan.count_repeated("id") == (1, 9)
+        found = scan.sample_cells("id", ("disease",), 11)["id"].to_pylist()
+    assert sorted(Counter(found).items()) == [("p 1", 1), ("p 2", 1), ("p1", 9)]
+
+
 def test_files_that_lack_a_column_are_read_by_spark(spark: Any, tmp_path: Path) -> None:
     pq.write_table(people(40), tmp_path / "a.parquet")
     pq.write_table(people(20).drop_columns(["age"]), tmp_path / "b.parquet")
