@@ -166,7 +166,8 @@ def publish(
     A table that was published before is refused, with what both releases would tell together, unless
     `again=True`. So is one that would tell some people's sensitive value for certain, unless `yes=True` or
     the policy allows it. The engine is `"local"` or `"spark"`; if none is given, Spark publishes PySpark
-    data frames. `sign` is the PEM file of a private Ed25519 key, with which the manifest is signed.
+    data frames. `sign` is the PEM file of a private Ed25519 key, with which the manifest is signed. What the
+    command line would warn of is logged as a warning.
     """
     with notebook_progress() as progress:
         done = write_release(
@@ -180,6 +181,8 @@ def publish(
             sign=None if sign is None else Path(sign),
         )
     _LOG.info("published %s in %.1f s", done.release.path, done.seconds)
+    for line in done.warnings():
+        _LOG.warning("%s", line.removeprefix("warning: "))
     return Release(stored=done.release)
 
 

@@ -58,7 +58,7 @@ from dalenius.release.series import (
     series_folder,
 )
 from dalenius.release.signing import Signer
-from dalenius.release.verify import check_k, check_outright
+from dalenius.release.verify import check_k, check_outright, tell_outright
 from dalenius.tables.uniqueness import FEW, Uniqueness
 
 _NEXT = {"batches": next_batch, "dates": next_date, "views": next_view}
@@ -99,6 +99,15 @@ class Published:
             **self.exposures.to_dict(),
             "seconds": round(self.seconds, 3),
         }
+
+    def warnings(self) -> Iterator[str]:
+        """What was accepted, or only its publisher can judge."""
+        if self.outright:
+            yield tell_outright(self.outright, self.release.columns("sensitive"))
+        for line in (*self.exposures.lines(), *self.exposures.notes()):
+            yield f"warning: {line}"
+        if self.repeated is not None:
+            yield f"published again: {self.repeated.sentence()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,3 +140,28 @@ def test_what_was_done_is_logged_without_a_cell(tmp_path: Path, caplog: pytest.L
     (record,) = [one for one in caplog.records if one.name == "dalenius.api"]
     assert record.getMessage().startswith("published ")
     assert not any(name in caplog.text for name in DISEASES)
+
+
+def test_what_the_command_line_warns_of_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DALENIUS_LEDGER", str(tmp_path / "ledger"))
+    houses = hospital(600).set_column(1, "name", [[f"house {i // 3}" for i in range(600)]])
+    columns = {"identifiers": ["name"], "quasi": ["age", "sex"], "sensitive": ["disease"]}
+    columns["dropped"] = ["patient_id", "district", "insurance"]
+    sections = {"source": houses, "columns": columns}
+    dalenius.publish(policy(tmp_path, sections))
+    assert [(one.levelname, one.getMessage()[:21]) for one in caplog.records] == [
+        ("WARNING", "200 cells of 'name' s")
+    ]
+    caplog.clear()
+    dalenius.publish(policy(tmp_path, {**sections, "release": str(tmp_path / "r2")}), again=True)
+    assert [one.getMessage()[:16] for one in caplog.records] == ["200 cells of 'na", "published again:"]
+    assert not any(name in caplog.text for name in (*DISEASES, "house 1"))
+
+
+def test_a_policy_shows_no_record_of_its_data_frame(tmp_path: Path) -> None:
+    shown = repr(policy(tmp_path))
+    assert "'disease'" in shown
+    names = hospital(600)["name"].to_pylist()
+    assert not any(cell in shown for cell in (*DISEASES, *names))

@@ -25,10 +25,11 @@ class FrameSource:
     """A data frame: Arrow, or whatever narwhals knows (pandas, polars, …)."""
 
     name: str
-    table: pa.Table
+    table: pa.Table = field(repr=False)
+    """Not shown: a notebook shows a policy, and is saved and shared with what it shows."""
     counted: str | None = None
     """The column that says how many rows a person had, where several were made one."""
-    gathered: tuple[str, ...] = ()
+    gathered: tuple[str, ...] = field(default=(), repr=False)
     """The columns whose names are sensitive cells, of several rows made one: no message lists them."""
     is_slow: bool = field(default=False, init=False)
     is_shared: bool = field(default=False, init=False)

@@ -12,7 +12,6 @@ from dalenius.engines.registry import engine_named
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
-from dalenius.release.verify import tell_outright
 
 
 def command(
@@ -60,12 +59,8 @@ def command(
     if published.n_suppressed:
         told = [stage.WORDS.published(published.release) for stage in stage_rooms("words")]
         say("; ".join([f"withheld {published.n_suppressed:,}", *filter(None, told)]))
-    if published.outright:
-        say(tell_outright(published.outright, published.release.columns("sensitive")))
-    for line in (*published.exposures.lines(), *published.exposures.notes()):
-        say(f"warning: {line}")
-    if published.repeated is not None:
-        say(f"published again: {published.repeated.sentence()}")
+    for line in published.warnings():
+        say(line)
     if published.synthetic:
         say("this is the bundled demo table, whose people never lived: the ledger passes it over")
     if draft:
