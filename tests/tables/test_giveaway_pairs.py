@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, zip_longest
 from math import log
 
 import numpy as np
@@ -170,3 +170,17 @@ def test_a_quarter_is_told_as_soon_as_chance_does_not_explain_it_though_the_rest
     records = {"a": np.append(a, np.full(len(rest), 4)), "b": np.append(b, 0 * rest)}
     told = pairs(pa.table({**records, "s": np.append((a + b) % 4, 4 + rest // n)}), ["s"])
     assert len(told) == (n * log(16) >= log(17 * 52 / 1e-9)) == (n == 10)
+
+
+@pytest.mark.parametrize(("others", "more"), [(4, 0), (4, 8), (3, 0), (0, 0)])
+def test_a_group_is_told_though_others_with_its_value_share_one_of_its_cells(others: int, more: int) -> None:
+    """16 groups of 8 people who agree are a quarter; beside some of them in the source are the others."""
+    rows = []
+    for b in range(16):
+        told, beside = [(b % 4, b, b)] * 8, [((b + 1 + i % 3) % 4, b, b) for i in range(others)]
+        rows += [row for two in zip_longest(told, beside) for row in two if row is not None]
+    for i in range(16 * (24 - others) + more):
+        rows.append(((i + 1 + i // 16 % 3) % 4, i % 16, 16 + i // 16 % 32))
+    first, second, value = zip(*rows, strict=True)
+    found = pairs(pa.table({"a": first, "b": second, "s": value}), ["s"])
+    assert [one[3] for one in found] == [128] * (more == 0)
