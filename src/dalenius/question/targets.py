@@ -150,19 +150,31 @@ def different_weights(weights: Floats) -> tuple[Ints, Ints, Floats]:
             np.zeros(len(weights), dtype=np.int64),
             np.ones(len(weights)),
         )
-    largest = weights[np.arange(len(weights)), np.abs(weights).argmax(axis=1)]
-    scaled = weights / np.where(largest == 0, 1.0, largest)[:, None] + 0.0  # -0.0 is 0.0
+    # groups by the sensitive value weigh one value each: only what is not 0 is looked at
+    row, column = np.divmod(np.flatnonzero(weights != 0), weights.shape[1])
+    numbers, ends = weights[row, column], np.cumsum(np.bincount(row, minlength=len(weights)))
+    whole = _largest(row, numbers, len(weights))
+    scaled = numbers / whole[row]
     found: dict[
         bytes, int
     ] = {}  # by digest: to sort rows of thousands of numbers would take many times as long
     firsts, place = list[int](), np.empty(len(weights), dtype=np.int64)
-    for number, row in enumerate(np.ascontiguousarray(scaled)):
-        place[number] = found.setdefault(blake2b(row, digest_size=16).digest(), len(firsts))
+    for number, (begin, end) in enumerate(pairwise([0, *ends.tolist()])):
+        own = column[begin:end].tobytes() + scaled[begin:end].tobytes()
+        place[number] = found.setdefault(blake2b(own, digest_size=16).digest(), len(firsts))
         if place[number] == len(firsts):
             firsts.append(number)
     first = np.array(firsts)
-    whole = np.where(largest == 0, 1.0, largest)
     return first, place, whole / whole[first][place]
+
+
+def _largest(row: Ints, numbers: Floats, n_rows: int) -> Floats:
+    """Of each row the first of its numbers that is furthest from 0; 1 where it has none."""
+    found, size = np.ones(n_rows), np.abs(numbers)
+    some, starts, n_own = np.unique(row, return_index=True, return_counts=True)
+    far = np.flatnonzero(~(size < np.repeat(np.maximum.reduceat(size, starts), n_own)))
+    found[some] = numbers[far[np.searchsorted(far, starts)]]
+    return found
 
 
 def widen(ends: Range, estimate: Floats, error: Floats, possible: Range, tail: float) -> Range:

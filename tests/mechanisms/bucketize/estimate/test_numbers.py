@@ -10,7 +10,9 @@ import pytest
 
 from bench.number_coverage import _run
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.by_type import PlacesByType
 from dalenius.mechanisms.bucketize.estimate.numbers import Numbers, Traits, _uniform
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.rows.effects import Quasi
 from dalenius.question.targets import Score, Targets
 
@@ -25,12 +27,14 @@ def test_uniform_matchings_are_those_of_all_permutations() -> None:
     scores = [np.array([1.0, 0, 0, 1, 1, 0]), np.array([2.0, -1, 0, 0, 3, 1])]
     weights = [np.array([5.0, 1, 2, 7, 7, 3]), np.array([0.0, 1, 1, 0, 1, 0])]
     sums = ScoreSums.of(buckets_of(home), [Score(rows=np.arange(6), values=s) for s in scores])
-    targets = Targets.of([[(0, weights[0])], [(1, weights[1])], [(0, weights[0]), (1, weights[1])]])
+    both = [(0, weights[0]), (1, weights[1])]
+    targets = Targets.of([both[:1], both[1:], both, both[::-1], [(1, -weights[0]), (0, weights[1])]])
     totals = []
     for one, two in product(permutations(range(3)), repeat=2):
         dealt = np.array([*one, *(k + 3 for k in two)])
         parts = [score @ weight[dealt] for score, weight in zip(scores, weights, strict=True)]
-        totals.append([*parts, sum(parts)])
+        crossed = scores[0] @ weights[1][dealt] - scores[1] @ weights[0][dealt]
+        totals.append([*parts, sum(parts), sum(parts), crossed])
     mean, variance = _uniform(sums, targets)
     assert mean == pytest.approx(np.mean(totals, axis=0))
     assert variance == pytest.approx(np.var(totals, axis=0))
@@ -67,6 +71,27 @@ def test_nothing_grows_with_the_square_of_the_number_of_values() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4_000 * n  # bytes; a number for each pair of values would be 8·n²
+
+
+def test_groups_by_every_value_need_no_table_of_buckets_and_values() -> None:
+    n_types, size, copies, n_values = 40, 10, 50, 400
+    rng = np.random.default_rng(3)
+    value = np.concatenate([np.tile(rng.permutation(n_values)[:size], copies) for _ in range(n_types)])
+    home = np.arange(len(value)) // size
+    buckets = Buckets.of(home, home, value, np.ones(len(value), dtype=np.int64))
+    places = PlacesByType.of(buckets.row_bucket, buckets.type_of, buckets.composition)
+    assert places is not None
+    score = Score(rows=np.flatnonzero(rng.random(len(value)) < 0.5))
+    targets = Targets.of([[(0, own)] for own in np.eye(n_values)])
+    for part, most in ((possible_range, 2 * size), (_uniform, copies)):
+        sums = ScoreSums.of(buckets, [score], None, places)
+        sums.in_buckets(0)
+        sums.numbers(0, range(len(places.parts)))  # kept in any case
+        tracemalloc.start()
+        part(sums, targets)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8 * most * n_types * n_values  # bytes
 
 
 def test_nulls_have_no_number() -> None:

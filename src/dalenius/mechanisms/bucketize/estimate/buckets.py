@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dalenius.question.targets import Estimates, Score, Targets, different_weigh
 if TYPE_CHECKING:
     from dalenius.mechanisms.rows.effects import Features
 
+Kept = TypeVar("Kept")
 _CELLS_AT_ONCE = 4_000_000
 
 
@@ -148,6 +149,14 @@ class ScoreSums:
     """Sums of products of two scores that were needed already: groups by the sensitive value share them."""
     _chosen: dict[int, Bools] = field(default_factory=dict)
     _numbers: dict[tuple[int, int], Ints] = field(default_factory=dict)
+    _kept: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def keep(self, what: str, key: Any, make: Callable[[], Kept]) -> Kept:
+        """What was made for this key, if that was the last: targets come in pieces, of the same scores."""
+        if what not in self._kept or self._kept[what][0] != key:
+            self._kept[what] = key, make()
+        found: Kept = self._kept[what][1]
+        return found
 
     @classmethod
     def of(

@@ -14,7 +14,7 @@ the variance Σ(s − s̄)²·Σ(w − w̄)²/(k − 1); of that the columns exp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -182,12 +182,11 @@ class Numbers:
         effects = targets.add_up(np.stack(by_times, axis=1))
         free = np.maximum(sums.variance[targets.score] - (plain**2).sum(axis=1), 0.0)
         rest = targets.add_up(free * (moved**2).sum(axis=1))
-        for i, j in zip(*(part.tolist() for part in targets.pairs()), strict=True):
-            target = targets.target[i]
-            both = sums.covariance(int(targets.score[i]), int(targets.score[j])) - float(plain[i] @ plain[j])
-            cross = [float((loads[i] * loads[j]) @ part @ (turned[i] * turned[j])) for part in parts]
-            effects[target] += 2 * np.array(cross)
-            rest[target] += 2 * both * float(moved[i] @ moved[j])
+        for first, second, i, j in _pairs(targets):
+            both = sums.covariance(first, second) - float(plain[i[0]] @ plain[j[0]])
+            cross = [((loads[i] * loads[j]) @ part * turned[i] * turned[j]).sum(axis=1) for part in parts]
+            np.add.at(effects, targets.target[i], 2 * np.stack(cross, axis=1))
+            np.add.at(rest, targets.target[i], 2 * both * (moved[i] * moved[j]).sum(axis=1))
         return added, np.maximum(effects, 0.0), np.maximum(rest, 0.0)
 
 
@@ -238,6 +237,7 @@ def _uniform(sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
     """Of each target: its mean and variance if every matching of a bucket is as likely as the next."""
     buckets = sums.buckets
     held, n_terms = buckets.composition @ targets.weights.T, len(targets.score)
+    n_types = len(buckets.copies)
     squares = buckets.composition @ (targets.weights**2).T
     less = np.maximum(buckets.size - 1, 1)
     scatter = np.maximum(squares - held**2 / buckets.type_size[:, None], 0.0)
@@ -245,16 +245,27 @@ def _uniform(sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
     for score in np.unique(targets.score).tolist():
         terms = np.flatnonzero(targets.score == score)
         (where, own), products = sums.in_buckets(score), _products(sums, score, score)
-        kind, size = buckets.type_of[where], buckets.size[where]
-        mean[terms] = (own / size) @ held[kind][:, terms]
-        variance[terms] = (products / less) @ scatter[buckets.type_of][:, terms]
+        # buckets of a type hold the same: numbers are added up by type before they meet the terms
+        mean[terms] = np.bincount(buckets.type_of[where], own / buckets.size[where], n_types) @ held[:, terms]
+        variance[terms] = np.bincount(buckets.type_of, products / less, n_types) @ scatter[:, terms]
     both = targets.add_up(variance)
-    for i, j in zip(*(part.tolist() for part in targets.pairs()), strict=True):
-        own = buckets.composition @ (targets.weights[i] * targets.weights[j])
-        own = own - held[:, i] * held[:, j] / buckets.type_size
-        products = _products(sums, int(targets.score[i]), int(targets.score[j]))
-        both[targets.target[i]] += 2 * float((products / less) @ own[buckets.type_of])
+    for first, second, i, j in _pairs(targets):
+        own = buckets.composition @ (targets.weights[i] * targets.weights[j]).T
+        own -= held[:, i] * held[:, j] / buckets.type_size[:, None]
+        by_type = np.bincount(buckets.type_of, _products(sums, first, second) / less, n_types)
+        np.add.at(both, targets.target[i], 2 * by_type @ own)
     return targets.add_up(mean), np.maximum(both, 0.0)
+
+
+def _pairs(targets: Targets) -> Iterator[tuple[int, int, Ints, Ints]]:
+    """All pairs of terms of one target by their two scores, which groups by the secret share."""
+    i, j = targets.pairs()
+    scores = np.sort([targets.score[i], targets.score[j]], axis=0)
+    found, place = np.unique(scores, axis=1, return_inverse=True)
+    order, ends = np.argsort(place.ravel(), kind="stable"), np.cumsum(np.bincount(place.ravel()))
+    for (first, second), end, n in zip(found.T.tolist(), ends, np.bincount(place.ravel()), strict=True):
+        some = order[end - n : end]
+        yield first, second, i[some], j[some]
 
 
 def _products(sums: ScoreSums, first: int, second: int) -> Floats:

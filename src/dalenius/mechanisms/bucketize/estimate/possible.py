@@ -28,12 +28,16 @@ def possible_range(sums: ScoreSums, targets: Targets) -> Range:
     by_value = sums.buckets.composition.transpose()
     for score, terms in by_score(targets, np.flatnonzero(is_set)):
         if sums.places is not None and is_count[score]:
-            low[terms], high[terms] = _bound_by_type(sums, score, targets.weights[terms])
+            wanted = np.asarray(targets.weights[terms].any(axis=0))
+            by_type = _ByType.of(sums, score, wanted)
+            for part in _parts(terms, len(by_type.size)):
+                low[part], high[part] = by_type.bound(targets.weights[part])
             continue
-        own = _Counted.of(sums, score) if is_count[score] else _Ranked.of(sums, score)
-        for start, part in _parts(terms, own.n_rows):
-            found = own.bound(_hold(sums.buckets.composition, by_value, targets.weights[part]))
-            low[terms[start : start + len(part)]], high[terms[start : start + len(part)]] = found
+        own = _Counted.of(sums, score) if is_count[score] else _ranked(sums, score)
+        for part in _parts(terms, own.n_rows):
+            low[part], high[part] = own.bound(
+                _hold(sums.buckets.composition, by_value, targets.weights[part])
+            )
     low[~is_set], high[~is_set] = -np.inf, np.inf
     return targets.add_up(low), targets.add_up(high)
 
@@ -43,7 +47,7 @@ def _hold(composition: Sparse, by_value: Sparse, weights: Floats) -> Floats:
 
     Groups by the sensitive value ask about few values each: only the types that hold these are looked at.
     """
-    term, value = np.nonzero(weights)
+    term, value = np.nonzero(weights != 0)  # of numbers it takes several times as long
     if len(value) * _SPARSE > weights.size:
         return composition @ weights.T
     held, shape = by_value.take(value), (len(composition.starts) - 1, len(weights))
@@ -60,28 +64,58 @@ def trivial_range(sums: ScoreSums, targets: Targets) -> Range:
     return targets.add_up(np.where(is_set, low, -np.inf)), targets.add_up(np.where(is_set, high, np.inf))
 
 
+def _ranked(sums: ScoreSums, score: int) -> _Ranked:
+    return sums.keep("ranked", score, lambda: _Ranked.of(sums, score))
+
+
 def _are_sets(targets: Targets) -> Bools:
     return np.asarray(((targets.weights == 0) | (targets.weights == 1)).all(axis=1))
 
 
-def _parts(terms: Ints, n_rows: int) -> Iterator[tuple[int, Ints]]:
+def _parts(terms: Ints, n_rows: int) -> Iterator[Ints]:
     step = max(1, _CELLS_AT_ONCE // max(n_rows, 1))
     for start in range(0, len(terms), step):
-        yield start, terms[start : start + step]
+        yield terms[start : start + step]
 
 
-def _bound_by_type(sums: ScoreSums, score: int, weights: Floats) -> Range:
-    """As `_Counted`, of terms × values: buckets of a type with as many chosen people have one bound."""
-    assert sums.places is not None  # noqa: S101  (looked at before)
-    parts = np.flatnonzero(sums.places.is_held @ weights.any(axis=0)).tolist()
-    if not parts:
-        return np.zeros(len(weights)), np.zeros(len(weights))
-    types = np.concatenate([sums.places.parts[k].types for k in parts])
-    lengths = sums.places.size[types] + 1
-    q = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    s = np.repeat(weights @ sums.places.contents[types].T, lengths, axis=1)  # terms × (types × numbers)
-    buckets, size = np.concatenate(sums.numbers(score, parts)), np.repeat(lengths - 1, lengths)
-    return np.maximum(0.0, q + s - size) @ buckets, np.minimum(q, s) @ buckets
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ByType:
+    """As `_Counted`: buckets of a type with as many chosen people have one bound, looked up."""
+
+    contents: Floats
+    """Types × values."""
+    size: Ints
+    starts: Ints
+    """Where the numbers of each type begin."""
+    most: Floats
+    """Σ min(q, s) over the buckets of a type, for s = 0, 1, …, |g|: one type after the other."""
+
+    @classmethod
+    def of(cls, sums: ScoreSums, score: int, wanted: Bools) -> _ByType:
+        """Of the types that hold one of the wanted values."""
+        assert sums.places is not None  # noqa: S101  (looked at before)
+        parts = np.flatnonzero(sums.places.is_held @ wanted).tolist()
+        types = np.concatenate([np.zeros(0, dtype=np.int64), *(sums.places.parts[k].types for k in parts)])
+        size = sums.places.size[types]
+        starts = np.cumsum(size + 1) - size - 1
+        n_buckets = np.concatenate([np.zeros(0), *sums.numbers(score, parts)])  # with q = 0, 1, … chosen
+        before = np.cumsum(n_buckets) - n_buckets
+        at_least = np.repeat(np.add.reduceat(n_buckets, starts) + before[starts], size + 1) - before
+        at_least[starts] = 0.0  # min(q, s) counts the numbers from 1 to s that are at most q
+        most = np.cumsum(at_least)
+        return cls(
+            contents=sums.places.contents[types],
+            size=size,
+            starts=starts,
+            most=most - np.repeat(most[starts], size + 1),
+        )
+
+    def bound(self, weights: Floats) -> Range:
+        """The least and the most, of terms × values: max(0, q + s − |g|) is q − min(q, |g| − s)."""
+        asked = (weights @ self.contents.T).astype(np.int64)  # terms × types: s
+        last = self.starts + self.size
+        least = self.most[last].sum() - self.most[last - asked].sum(axis=1)
+        return least, self.most[self.starts + asked].sum(axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

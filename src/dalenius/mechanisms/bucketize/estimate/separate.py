@@ -292,14 +292,15 @@ class Separate:
     def _weights(self, sums: ScoreSums, asked: _Asked) -> Floats:
         """Targets × grid: the posterior weight of each ρ; of several scores the mean of their logarithms."""
         targets, evidence = asked.targets, self.evidence
-        surprise = evidence.surprise(sums)
-        by_score = evidence.log_likelihood(evidence.squares(surprise), sums.variance, self.rho)
+        surprise = sums.keep("surprise", evidence, lambda: evidence.surprise(sums))
+        squares = sums.keep("squares", evidence, lambda: evidence.squares(surprise))
+        by_score = evidence.log_likelihood(squares, sums.variance, self.rho)
         by_score += self.prior.log_density(relative_scale(sums), self.rho)
         n_terms = np.bincount(targets.target, minlength=targets.n_targets)
         logs = targets.add_up(by_score[targets.score]) / np.maximum(n_terms, 1)[:, None]
         is_joined = asked.is_one & (n_terms > 1)
         if is_joined.any():
-            forms = self._joined_forms(surprise, asked)[is_joined]
+            forms = self._joined_forms(sums, surprise, asked)[is_joined]
             logs[is_joined] = evidence.add_logs(
                 forms / np.where(asked.variance > 0, asked.variance, np.inf)[is_joined, None], self.rho
             )
@@ -307,7 +308,7 @@ class Separate:
         weight = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
-    def _joined_forms(self, surprise: Floats, asked: _Asked) -> Floats:
+    def _joined_forms(self, sums: ScoreSums, surprise: Floats, asked: _Asked) -> Floats:
         """Targets × grid: the quadratic form of the linear combination of each target's scores.
 
         From those of single scores, and of sums of two of them: groups by the sensitive value share these.
@@ -315,14 +316,18 @@ class Separate:
         targets, factor = asked.targets, asked.factor
         size = np.maximum(np.sqrt((surprise**2).sum(axis=0)), 1e-300)
         unit = surprise / size
-        single = self.evidence.forms(self.evidence.squares(unit), self.rho)
+        evidence = self.evidence
+        own = sums.keep("units", evidence, lambda: evidence.squares(unit))
+        single = evidence.forms(own, self.rho)
         times = factor * size[targets.score]
         found = targets.add_up((times**2)[:, None] * single[targets.score])
         one, two = targets.pairs()
         pairs, place = np.unique(
             np.stack([targets.score[one], targets.score[two]]), axis=1, return_inverse=True
         )
-        both = self.evidence.forms(self.evidence.squares(unit[:, pairs[0]] + unit[:, pairs[1]]), self.rho)
+        key = (evidence, pairs.tobytes())
+        added = sums.keep("pairs", key, lambda: evidence.squares(unit[:, pairs[0]] + unit[:, pairs[1]]))
+        both = evidence.forms(added, self.rho)
         crossed = both - single[pairs[0]] - single[pairs[1]]  # twice the product
         np.add.at(found, targets.target[one], (times[one] * times[two])[:, None] * crossed[place.ravel()])
         return np.maximum(found, 0.0)
