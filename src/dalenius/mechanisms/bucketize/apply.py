@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +75,7 @@ class NumberedBuckets:
 
     __slots__ = ()
     plan: BucketPlan
-    numbers: Ints
+    numbers: Codes
     """The published number of each bucket: buckets of the first size first, then of the second, …"""
 
     @property
@@ -94,7 +94,7 @@ class Layout(NumberedBuckets):
     """The places of a plan: what is in which bucket, before any record is looked at."""
 
     plan: BucketPlan
-    numbers: Ints
+    numbers: Codes
     ends: Ints
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
     _lists: list[_Lists] = field(default_factory=list, init=False)
@@ -103,40 +103,46 @@ class Layout(NumberedBuckets):
     @classmethod
     def shuffled(cls, plan: BucketPlan, randomness: Randomness, first: int = 1) -> Layout:
         """With random bucket numbers, from the first one on."""
-        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + first
+        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets))
+        numbers += first
         return cls.numbered(plan, numbers)
 
     @classmethod
     def numbered(cls, plan: BucketPlan, numbers: Ints) -> Layout:
         """With these bucket numbers."""
-        return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
+        ends = np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0)
+        return cls(plan=plan, numbers=numbers.astype(_row_numbers(int(numbers.max(initial=0)))), ends=ends)
 
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value, in the plan's order."""
-        parts, first_bucket = [], 0
-        for j, n_buckets in enumerate(self.plan.n_buckets):
-            end, load = self.ends[value, j], self.plan.loads[value][j]
-            dealt = np.arange(end - load, end) % n_buckets
-            parts.append(self.numbers[first_bucket + dealt])
-            first_bucket += n_buckets
-        return np.concatenate(parts)
+        found, at, first = np.empty(sum(self.plan.loads[value]), dtype=np.int64), 0, 0
+        for n_buckets, load, end in zip(
+            self.plan.n_buckets, self.plan.loads[value], self.ends[value], strict=True
+        ):
+            left, start = load, int(end - load) % n_buckets if load else 0
+            while left:  # round and round the buckets of this size
+                n_next = min(left, n_buckets - start)
+                found[at : at + n_next] = self.numbers[first + start : first + start + n_next]
+                at, left, start = at + n_next, left - n_next, 0
+            first += n_buckets
+        return found
 
     def contents(self) -> Iterator[Entries]:
         """Batches of (bucket, value code, count), by bucket number and code."""
-        in_plan = np.empty_like(self.numbers)
-        in_plan[self.numbers - self.numbers.min()] = np.arange(len(in_plan))  # they are consecutive
+        in_plan = np.empty_like(self.numbers)  # numbers are consecutive
+        in_plan[self.numbers - self.numbers.min()] = np.arange(len(in_plan), dtype=in_plan.dtype)
         for start in range(0, len(in_plan), _LISTED_AT_ONCE):
             yield self.entries(in_plan[start : start + _LISTED_AT_ONCE])
 
-    def entries(self, chosen: Ints) -> Entries:
+    def entries(self, chosen: Codes) -> Entries:
         """What is in the chosen buckets, numbered as in the plan, in their order and by code."""
         if not self._lists:
             self._lists.append(_Lists.of(self.plan))
         lists = self._lists[0]
-        starts, lengths = lists.ends[chosen] - lists.lengths[chosen], lists.lengths[chosen]
-        rows = _joined(starts, lengths)
+        lengths = lists.lengths[chosen].astype(np.int64)
+        rows = _joined(lists.ends[chosen] - lengths, lengths)
         return (
-            np.repeat(self.numbers[chosen], lengths),
+            np.repeat(self.numbers[chosen], lengths).astype(np.int64),
             lists.codes[rows].astype(np.int64),
             lists.counts[rows].astype(np.int64),
         )
@@ -148,20 +154,31 @@ class _Lists:
 
     codes: Codes
     counts: Codes
-    lengths: Ints
+    lengths: Codes
     """How many values each bucket lists."""
-    ends: Ints
-    """Where its list ends."""
+    ends: Codes
+    """Where its list ends; of 32 bits where they do."""
 
     @classmethod
     def of(cls, plan: BucketPlan) -> _Lists:
-        parts = [
-            _run_lengths(places[:, start : start + _LISTED_AT_ONCE])
-            for places in deal_in_order(plan)
-            for start in range(0, places.shape[1], _LISTED_AT_ONCE)
-        ]
-        codes, counts, lengths = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        return cls(codes=codes, counts=counts, lengths=lengths, ends=np.cumsum(lengths))
+        n_buckets, n_rows = sum(plan.n_buckets), sum(map(sum, plan.loads))
+        few = narrowest(max(plan.sizes) + 1)
+        # as long as they can be, and not put together from parts: there may be a hundred million rows
+        codes, counts = np.empty(n_rows, narrowest(len(plan.loads))), np.empty(n_rows, few)
+        lengths, at, first = np.empty(n_buckets, few), 0, 0
+        for places in deal_in_order(plan):
+            for start in range(0, places.shape[1], _LISTED_AT_ONCE):
+                own_codes, own_counts, own_lengths = _run_lengths(places[:, start : start + _LISTED_AT_ONCE])
+                codes[at : at + len(own_codes)], counts[at : at + len(own_codes)] = own_codes, own_counts
+                lengths[first : first + len(own_lengths)] = own_lengths
+                at, first = at + len(own_codes), first + len(own_lengths)
+        ends = np.cumsum(lengths, dtype=_row_numbers(at))
+        return cls(codes=codes[:at], counts=counts[:at], lengths=lengths, ends=ends)
+
+
+def _row_numbers(largest: int) -> type[np.signedinteger[Any]]:
+    """What holds numbers of rows or buckets up to this one: there may be a hundred million of them."""
+    return np.int32 if largest < 2**31 else np.int64
 
 
 def deal_in_order(plan: BucketPlan) -> Iterator[Codes]:
@@ -173,13 +190,14 @@ def deal_in_order(plan: BucketPlan) -> Iterator[Codes]:
         yield np.repeat(every, loads[:, j]).reshape(size, n_buckets)
 
 
-def _run_lengths(codes: Codes) -> tuple[Codes, Codes, Ints]:
+def _run_lengths(codes: Codes) -> tuple[Codes, Codes, Codes]:
     """The different codes of columns that ascend, how often each occurs, and how many a column has."""
     is_first = np.ones(codes.shape, dtype=np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
     starts = np.flatnonzero(is_first.T)
-    counts = np.diff(starts, append=codes.size).astype(narrowest(len(codes) + 1))
-    return codes.T.ravel()[starts], counts, np.sum(is_first, axis=0, dtype=np.int64)
+    few = narrowest(len(codes) + 1)
+    counts = np.diff(starts, append=codes.size).astype(few)
+    return codes.T.ravel()[starts], counts, np.sum(is_first, axis=0, dtype=few)
 
 
 def _joined(starts: Ints, lengths: Ints) -> Ints:
@@ -283,7 +301,7 @@ class Assigner:
         self._ends = np.cumsum(layout.n_places)
         self._next = np.concatenate([[0], self._ends[:-1]])
         # one array, filled value by value: the only memory that grows with the records
-        self._places = np.empty(self._ends[-1], np.int32 if layout.n_buckets < 2**31 else np.int64)
+        self._places = np.empty(self._ends[-1], _row_numbers(layout.n_buckets))
 
         def fill(value: int) -> None:
             places = layout.places(value)  # of 64 bits, which are shuffled twice as fast as others
