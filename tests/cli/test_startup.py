@@ -32,6 +32,8 @@ HEAVY = {
 }
 NOT_ASKED = {
     "numpy.ma",
+    "pydoc",
+    "email.message",
     "dalenius.release.verify",
     "dalenius.release.ledger",
     "dalenius.release.dates",
@@ -134,6 +136,24 @@ def test_masked_arrays_are_loaded_when_somebody_makes_one_and_known_by_all() -> 
         "assert ma.is_masked(made) and not ma.is_masked(made[:1]) and np.unique(made).tolist() == [1, None];"
         "assert not isinstance(made.data, ma.MaskedArray)"
     )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_documents_and_installed_packages_are_looked_up_when_somebody_wants_them() -> None:
+    code = """
+import sys
+from dalenius.cli.main import _keep_documents_out
+_keep_documents_out()
+import pyarrow.compute as pc, sqlglot
+assert not {'pydoc', 'email.message'} & set(sys.modules)
+assert pc.sum([1, 2], min_count=3).as_py() is None and pc.sum([1, 2]).as_py() == 3
+from importlib.metadata import entry_points
+assert len(entry_points(group='console_scripts')) > 0 and 'email.message' in sys.modules
+import importlib.metadata
+assert importlib.metadata.version('pyarrow') == pc.pa.__version__
+from pyarrow.vendored import docscrape
+assert docscrape.FunctionDoc(sorted)['Summary'] and 'pydoc' in sys.modules
+"""
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

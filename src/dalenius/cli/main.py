@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import io
 import os
 import re
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import dalenius
 from dalenius import system
@@ -133,6 +134,7 @@ def _run_here(arguments: list[str]) -> int:
     if arguments[0] in COMMANDS and "--help" not in arguments:
         _keep_pandas_out()
         _keep_masks_out()
+        _keep_documents_out()
     return run(arguments)
 
 
@@ -182,6 +184,33 @@ def _keep_masks_out() -> None:
 
     if "numpy.ma" not in sys.modules:
         np.ma = NotLoaded("numpy.ma")
+
+
+def _keep_documents_out() -> None:
+    """Let pyarrow make its functions without what `help` shows of them, and sqlglot know its own dialects.
+
+    pyarrow reads the documents of all options, half of the time that the functions take to load. sqlglot
+    loads what finds installed packages, and the mail that their names are in, in case that it is asked for a
+    dialect which it does not have. Whoever wants anything else of both modules loads them.
+    """
+
+    class NotLoaded(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
+            return getattr(import_module(self.__name__), name)
+
+    def find_packages(**wanted: object) -> object:
+        return packages.__getattr__("entry_points")(**wanted)
+
+    documents, packages = NotLoaded("pyarrow.vendored.docscrape"), NotLoaded("importlib.metadata")
+    vars(documents)["NumpyDocString"] = lambda _: {"Parameters": ()}
+    vars(packages)["entry_points"] = find_packages
+    sys.modules.setdefault(documents.__name__, documents)
+    if sys.modules.setdefault(packages.__name__, packages) is packages:
+        vars(importlib)["metadata"] = packages
 
 
 def run(arguments: list[str]) -> int:
