@@ -127,22 +127,24 @@ def test_a_stranger_writes_neither_formulas_nor_code(tmp_path: Path) -> None:
     table = pa.table(
         {
             "note": [("=1+1", "-", "plain", None)[i % 4] for i in range(120)],
+            "code": pa.array([(b"=1", b"\xff")[i % 2] for i in range(120)]),
             name: [f"@{i // 3 % 3}" if i % 12 else "sure" for i in range(120)],
         }
     )
     policy = {
         "source": table,
         "release": tmp_path / "t.release",
-        "columns": {"quasi": ["note"], "sensitive": [name]},
+        "columns": {"quasi": ["note", "code"], "sensitive": [name]},
         "promise": {"kind": "f-privacy", "default": {"times": 4}},
         "mechanism": {"kind": "bucketize"},
     }
     release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1)
     write_copies(StoredRelease.open(release.path), tmp_path / "copies", copies=2, kind="csv")
     read = arrow_csv.read_csv(tmp_path / "copies" / "copy-001.csv")
-    assert read.column_names == ["note", f"'{name}"]
+    assert read.column_names == ["note", "code", f"'{name}"]
+    assert set(read.column("code").to_pylist()) == {"'=1", r"\xFF"}
     assert set(read.column("note").to_pylist()) == {"'=1+1", "'-", "plain", ""}
-    assert set(read.column(1).to_pylist()) == {"'@0", "'@1", "'@2", "sure"}
+    assert set(read.column(2).to_pylist()) == {"'@0", "'@1", "'@2", "sure"}
     text = (tmp_path / "copies" / "README.md").read_text(encoding="utf-8")
     python = ast.parse(text.partition("```python\n")[2].partition("```")[0])
     assert sum(isinstance(node, ast.Import) for node in ast.walk(python)) == 1, "our own"

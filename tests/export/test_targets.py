@@ -103,17 +103,19 @@ def test_nothing_is_overwritten(release: StoredRelease, tmp_path: Path, target: 
     assert len(list(tmp_path.iterdir())) == 3
 
 
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "fine", "a=1", None, "", "'=1"]
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\n=1", "＝1+1", "fine", "a=1", None, "", "'=1"]
 
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_no_spreadsheet_runs_a_text(tmp_path: Path, keep: bool) -> None:
-    people = pa.table({"=id": [-n for n in range(1, 21)], "note": FORMULAS * 2})
+    n_people = 2 * len(FORMULAS)
+    codes = pa.array([b"=1", b"\xff"] * len(FORMULAS))
+    people = pa.table({"=id": [-n for n in range(n_people)], "code": codes, "note": FORMULAS * 2})
     policy = dalenius.Policy.from_dict(
         {
             "source": people,
             "release": str(tmp_path / "r"),
-            "columns": {"quasi": ["=id"], "sensitive": ["note"]},
+            "columns": {"quasi": ["=id", "code"], "sensitive": ["note"]},
             "promise": {"kind": "l-diversity", "l": 2},
         }
     )
@@ -122,8 +124,9 @@ def test_no_spreadsheet_runs_a_text(tmp_path: Path, keep: bool) -> None:
         texts = {row["note"] for row in csv.DictReader(file)}
     with (tmp_path / "csv" / "qit.csv").open(newline="", encoding="utf-8") as file:
         heading, *rows = csv.reader(file)
-    assert sorted(int(row[0]) for row in rows) == list(range(-20, 0))  # numbers stay
-    risky = {text for text in FORMULAS if text and text[0] in "=+-@\t"}
+    assert sorted(int(row[0]) for row in rows) == list(range(1 - n_people, 1))  # numbers stay
+    assert {row[1] for row in rows} == {"=1" if keep else "'=1", r"\xFF"}
+    risky = {text for text in FORMULAS if text and text[0] in "=+-@\t\n＝"}
     expected = {text or "" for text in FORMULAS} - (set() if keep else risky)
     assert texts == expected | (set() if keep else {f"'{text}" for text in risky})
     assert heading[0] == ("=id" if keep else "'=id")

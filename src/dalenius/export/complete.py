@@ -22,13 +22,14 @@ from numpy.typing import ArrayLike
 
 from dalenius.arrays import Floats
 from dalenius.errors import InputError, did_you_mean
-from dalenius.export.staging import refuse_damaged
+from dalenius.export.staging import FORMULAS, refuse_damaged
 from dalenius.export.targets import safe_heading, unfinished, without_formulas
 from dalenius.mechanisms.base import Completion
 from dalenius.mechanisms.registry import find_room
 from dalenius.plain import plain_fields
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
+from dalenius.sql import connect
 
 _BACKQUOTE = "\\x60"
 """A backquote inside backquotes, as R reads it."""
@@ -172,7 +173,7 @@ def _notes(release: StoredRelease, kind: str) -> Iterator[str]:
         yield f"{withheld:,} more records were withheld by the publisher and are in no file."
     if kind == "csv":
         yield (
-            "A text or heading that begins with =, +, -, @, a tab or a carriage return has an apostrophe "
+            f"A text or heading that begins with {FORMULAS} has an apostrophe "
             "before it, so that no spreadsheet runs it; `--format parquet` has it as it is."
         )
 
@@ -186,14 +187,20 @@ def _write_stata(table: pa.Table, path: Path) -> None:
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """The same without dictionaries, for libraries that take them for something else."""
+    """The same without dictionaries and bytes, for libraries that take them for something else."""
     return pa.table(
-        {name: _no_dictionary(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+        {name: _plain_cells(column) for name, column in zip(table.column_names, table.columns, strict=True)}
     )
 
 
-def _no_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+def _plain_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Bytes as the text that DuckDB makes of them in an export: what is no sign of ASCII is written out."""
+    cells = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if not (pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type)):
+        return cells
+    with connect() as connection:
+        connection.register("cells", pa.table({"v": cells}))
+        return connection.sql("SELECT v::VARCHAR FROM cells").to_arrow_table().column(0)
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

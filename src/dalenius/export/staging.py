@@ -95,8 +95,10 @@ _HOW = (
 _BARS = "only `dalenius ask` gives standard errors and intervals; a number without them can be all noise"
 
 
+FORMULAS = "=, +, -, @ (in full width too), a tab or a line break"
+"""What spreadsheets take for a formula begins with it."""
 _FORMULAS = (
-    "a text or heading that begins with =, +, -, @, a tab or a carriage return has an apostrophe before it, "
+    f"a text or heading that begins with {FORMULAS} has an apostrophe before it, "
     "so that no spreadsheet runs it; `dalenius export --keep-formulas` leaves it out"
 )
 

@@ -60,8 +60,8 @@ CREATE VIEW {name} AS
 """
 
 
-_FORMULA = r"[=+@\t\r-]"
-"""What a text begins with that spreadsheets take for a formula, and run."""
+_FORMULA = r"[=+@\t\r\n＝＋＠－-]"
+"""What a text begins with that spreadsheets take for a formula, and run; some of them in full width too."""
 _APOSTROPHE = literal("'")
 
 
@@ -88,7 +88,8 @@ def _without_formulas(staged: StagedExport, table: str) -> str:
     columns = []
     for name, kind, *_ in described:
         cell = identifier(name)
-        if kind == "VARCHAR":
+        if kind in ("VARCHAR", "BLOB"):  # bytes are written as a text, as far as they are one
+            cell = f"{cell}::VARCHAR"
             begins = f"regexp_matches({cell}, {literal('^' + _FORMULA)})"
             cell = f"CASE WHEN {begins} THEN {_APOSTROPHE} || {cell} ELSE {cell} END"
         columns.append(f"{cell} AS {identifier(safe_heading(name))}")
