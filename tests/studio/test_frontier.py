@@ -54,8 +54,10 @@ def test_a_card_says_the_worst_case_and_what_is_not_stopped() -> None:
         "relative-error": 0.12,
     }
     policy = {"promise": {"kind": "l-diversity", "l": 20}}
-    shown = to_text(card("secret", "bucketize", policy, found, is_chosen=False))
+    asked = {"kind": "f-privacy", "values": {"HIV": "1/30"}}
+    shown = to_text(card("secret", "bucketize", policy, found, is_chosen=False, asked=asked))
     for text in (
+        "Choosing it gives up yours: f-privacy; HIV at most 1/30.",
         "becomes at most 5 in 100 sure of a person's sensitive value.",
         "1,998",
         "7 people's value would be certain",
@@ -64,3 +66,5 @@ def test_a_card_says_the_worst_case_and_what_is_not_stopped() -> None:
         "12",
     ):
         assert text in shown
+    same = to_text(card("secret", "bucketize", policy, found, is_chosen=False, asked=policy["promise"]))
+    assert "gives up yours" not in same

@@ -179,6 +179,35 @@ def test_the_fewest_who_share_cells_outlive_the_forms(
     assert "[columns] k = 9: 0 of 400 people" in refused
 
 
+def test_another_mechanism_does_not_loosen_the_promise(
+    client: TestClient, project: Path, tmp_path: Path
+) -> None:
+    """The limit of HIV is kept by coins too; near numbers by buckets alone; and what is chosen stays."""
+    take(client, write_table(tmp_path / "people.csv"))
+    choose_roles(client, "identifiers", "sensitive", "quasi", "dropped")
+    near = post(client, "/promise", kind="proximity", within="3", at_most="0.3")
+    assert near.status_code == 200
+    offered = settled(client, client.get("/choose")).text
+    assert re.findall('value="([a-z-]+)">Choose this', offered) == ["bucketize", "alpha-beta"]
+    assert offered.count("Another promise than yours") == 1
+    choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
+    hidden(client, "/promise")
+    file = project / "policy.toml"
+    text = file.read_text(encoding="utf-8").partition("[promise]")[0]
+    promise = '[promise]\nkind = "f-privacy"\ndefault = 0.5\nvalues = { HIV = "1/3" }\n'
+    file.write_text(f"{text}\n{promise}", encoding="utf-8")
+    for kind in ("bucketize", "perturb"):
+        assert post(client, "/choose", kind=kind).status_code == 200
+        kept = Policy.from_file(file)
+        assert kept.mechanism.kind == kind
+        assert isinstance(kept.promise, FPrivacy)
+        assert [(cells, str(limit)) for cells, limit in kept.promise.named] == [(("HIV",), "1/3")]
+    mechanism = '[mechanism]\nkind = "bucketize"\nmin_bucket = 6\n'
+    file.write_text(f"{text}\n{promise}\n{mechanism}", encoding="utf-8")
+    post(client, "/choose", kind="bucketize")
+    assert "min_bucket = 6" in file.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("typed", ["x", "", "nan", "1e999", "1/0/2", "-"])
 def test_a_limit_that_is_no_number_is_refused(client: TestClient, tmp_path: Path, typed: str) -> None:
     take(client, write_table(tmp_path / "people.csv"))

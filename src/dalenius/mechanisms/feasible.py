@@ -97,15 +97,21 @@ class Proposal:
     reasons: tuple[str, ...]
 
 
-def largest_limit(promise: Mapping[str, Any]) -> Fraction:
-    """How sure anybody may become of a value that is a secret, by a policy's section `[promise]`.
+def one_limit(promise: Mapping[str, Any]) -> Fraction:
+    """How sure anybody may become of a secret, by a policy's section `[promise]`, as one number for all.
 
-    >>> largest_limit({"kind": "l-diversity", "l": 4}), largest_limit({"kind": "f-privacy", "default": "1/3"})
+    It is the strictest that is named, so that a limit of one value is not lost to a promise without such.
+
+    >>> one_limit({"kind": "l-diversity", "l": 4}), one_limit({"kind": "f-privacy", "default": "1/3"})
     (Fraction(1, 4), Fraction(1, 3))
+    >>> one_limit({"kind": "f-privacy", "default": {"times": 4}, "values": {"HIV": "1/30", "Flu": 1}})
+    Fraction(1, 30)
     """
+    stated = [promise[name] for name in ("at_most", "rho2", "gamma") if name in promise]
     if promise.get("kind") == "l-diversity":
-        return Fraction(1, int(promise["l"]))
-    if promise.get("kind") == "proximity":
-        return Fraction(str(promise["at_most"]))
-    default = promise.get("default", {})
-    return Fraction(str(default.get("cap", "1/2") if isinstance(default, Mapping) else default))
+        stated = [Fraction(1, int(promise["l"]))]
+    if not stated:
+        default, named = promise.get("default", {}), promise.get("values", {})
+        stated = [default.get("cap", "1/2") if isinstance(default, Mapping) else default]
+        stated += named.values() if isinstance(named, Mapping) else [one["at_most"] for one in named]
+    return min(Fraction(str(limit)) for limit in stated)

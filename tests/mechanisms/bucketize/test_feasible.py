@@ -146,3 +146,5 @@ def test_a_promise_about_values_is_matched_with_buckets_large_enough() -> None:
     }
     assert match(facts(30, 20), {"kind": "rho-privacy"}) is None
     assert match(NOTHING, {"kind": "f-privacy"}) is None
+    near = {"kind": "proximity", "within": "10%", "at_most": "0.2"}
+    assert (match(facts(30, 20), near) or {})["promise"] == near

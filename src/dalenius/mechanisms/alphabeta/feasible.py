@@ -10,7 +10,7 @@ from typing import Any
 
 from dalenius.errors import PromiseNotMet
 from dalenius.mechanisms.alphabeta.plan.law import alphabeta_rho, choose_law
-from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, TextTable, Wish, largest_limit
+from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, TextTable, Wish, one_limit
 from dalenius.mechanisms.tuples.plan import warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
@@ -160,9 +160,10 @@ def _rho(k: Fraction, gamma: Fraction, n_rows: int, domain_size: int) -> float |
 
 
 def match(facts: TableFacts, promise: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG001
-    """The nearest promise about whole rows: γ is the largest limit, k = 10 as in the paper."""
-    limit = largest_limit(promise)
+    """The nearest promise about whole rows: γ is the strictest limit, k = 10 as in the paper."""
+    is_own = promise.get("kind") == DGammaPrivacy.kind
+    nearest = {"kind": DGammaPrivacy.kind, "k": 10, "gamma": str(one_limit(promise))}
     return {
-        "promise": {"kind": "d-gamma-privacy", "k": 10, "gamma": str(limit)},
+        "promise": dict(promise) if is_own else nearest,
         "mechanism": {"kind": "alpha-beta", "domains": "active", "duplicates": "distinct"},
     }

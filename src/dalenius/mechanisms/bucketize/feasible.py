@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.exact import percent, show
+from dalenius.mechanisms.bucketize.config import BucketizeConfig
 from dalenius.mechanisms.bucketize.plan.methods import has_setting
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions.advice import RegionAdvice
@@ -186,7 +187,7 @@ def _toml(number: Fraction) -> str:
 
 def match(facts: TableFacts, promise: Mapping[str, Any]) -> dict[str, Any] | None:
     """How buckets would keep a promise about values: the sections of a policy."""
-    if promise.get("kind") not in ("f-privacy", "l-diversity") or facts.histogram is None:
+    if promise.get("kind") not in BucketizeConfig.promises or facts.histogram is None:
         return None
     safe = find_safe_default(facts.histogram)
     largest = MAX_BUCKET if safe is None else safe.max_bucket

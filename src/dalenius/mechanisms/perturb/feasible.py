@@ -8,7 +8,8 @@ from typing import Any
 
 from dalenius.errors import DaleniusError
 from dalenius.exact import percent
-from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish, largest_limit
+from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish, one_limit
+from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.mechanisms.perturb.plan.methods import plan_for_release
 from dalenius.promises.rho_privacy import RhoPrivacy
 
@@ -78,8 +79,13 @@ def _least_limit(facts: TableFacts, limits: tuple[str, ...]) -> tuple[str, str]:
 
 
 def match(facts: TableFacts, promise: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The nearest promise: nobody becomes surer of a value than the largest limit."""
-    if facts.histogram is None:
+    """The same promise, or of one about all values or rows alike the nearest."""
+    kind = promise.get("kind")
+    # coins of single values say nothing about near numbers, about sets, or about groups together
+    if facts.histogram is None or kind in ("proximity", "sets") or "groups" in promise:
         return None
-    sections = {"kind": "rho-privacy", "rho1": "max", "rho2": str(largest_limit(promise))}
-    return {"promise": sections, "mechanism": {"kind": "perturb"}}
+    nearest = {"kind": "rho-privacy", "rho1": "max", "rho2": str(one_limit(promise))}
+    return {
+        "promise": dict(promise) if kind in PerturbConfig.promises else nearest,
+        "mechanism": {"kind": "perturb"},
+    }

@@ -135,7 +135,10 @@ async def _content(request: Request, studio: Studio, asked: AskedColumns) -> lis
     cards = element("div", class_="cards")
     for name, policy in ways.result.items():
         found = _find_way(result, name)
-        within(cards, card(request.scope["csrf"], name, policy, found, is_chosen=name == chosen))
+        shown = card(
+            request.scope["csrf"], name, policy, found, is_chosen=name == chosen, asked=data["promise"]
+        )
+        within(cards, shown)
     picture = unpack([result["picture"]]) if result is not None and result["picture"] else []
     return [form_shown, *failed, *picture, cards]
 
@@ -149,7 +152,13 @@ def _find_way(result: Mapping[str, Any] | None, name: str) -> dict[str, Any] | N
 
 
 def card(
-    csrf: str, name: str, policy: Mapping[str, Any], found: Mapping[str, Any] | None, *, is_chosen: bool
+    csrf: str,
+    name: str,
+    policy: Mapping[str, Any],
+    found: Mapping[str, Any] | None,
+    *,
+    is_chosen: bool,
+    asked: Mapping[str, Any],
 ) -> Element:
     """The card; what was measured is None until somebody asks for it."""
     room = registry.find_room(name, None, "words")
@@ -161,6 +170,9 @@ def card(
         element("p", f"{how[:1].upper()}{how[1:]}."),
         element("p", f"Promise: {show_promise(policy['promise'])}", class_="remark"),
     )
+    if policy["promise"] != asked:
+        text = f"Choosing it gives up yours: {show_promise(asked)}."
+        within(made, *blocks([doc.Notice(tone="warning", title="Another promise than yours", text=text)]))
     if found is not None:
         within(made, *blocks(_describe(found)))
     button = element("button", "Choose this", type="submit", name="kind", value=name)
@@ -242,7 +254,9 @@ async def keep(request: Request) -> Response:
     found = await _ways(studio)
     if sent.get("kind") not in found:
         raise InputError("choose one of the cards")
-    chosen = found[str(sent["kind"])]
+    chosen, data = found[str(sent["kind"])], studio.project.read()
+    if (data.get("mechanism", {}).get("kind"), data["promise"]) == (sent["kind"], chosen["promise"]):
+        return RedirectResponse("/rehearse", 303)  # as it is, with all that the policy file says of it
     sections = {name: chosen.get(name) for name in ("promise", "mechanism", "domains")}
     studio.project.change(**sections)
     return RedirectResponse("/rehearse", 303)
