@@ -157,6 +157,35 @@ assert docscrape.FunctionDoc(sorted)['Summary'] and 'pydoc' in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_methods_of_dataclasses_that_are_compiled_later_are_the_same() -> None:
+    code = """
+import dataclasses
+from dalenius.cli.main import _write_methods_later
+
+def make():
+    @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+    class Pair:
+        a: int
+        b: object = dataclasses.field(default=None, repr=False)
+    return Pair
+
+before = make()
+_write_methods_later()
+after = make()
+assert repr(after(a=1, b=2)) == repr(before(a=1, b=2)) == 'make.<locals>.Pair(a=1)' == repr(after(a=1))
+for pair in (before(a=1), after(a=1), after(a=1)):
+    for change in (lambda: setattr(pair, 'a', 2), lambda: delattr(pair, 'a')):
+        try:
+            change()
+        except dataclasses.FrozenInstanceError as error:
+            assert "field 'a'" in str(error)
+        else:
+            raise AssertionError
+    assert pair.a == 1 and pair == type(pair)(a=1) and len({pair, type(pair)(a=1)}) == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("words", [["inspect", "nowhere.csv"], ["plan", "policy.toml"]])
 def test_a_command_ends_with_its_own_words_and_no_others(home: Path, words: list[str]) -> None:
     """What is not cleared away when the process ends, DuckDB's bindings call leaked on the terminal."""
