@@ -57,8 +57,12 @@ def join_texts(before: bytes, columns: Sequence[TextColumn], between: bytes) -> 
     n_rows = len(columns[0].codes)
     constant = TextColumn(texts=[before], codes=np.zeros(n_rows, dtype=np.uint8))
     lanes, n_words = _lay_lanes([constant, *columns], between)
+    room = bytearray()
     for start in range(0, n_rows, _ROWS_AT_ONCE):
-        yield _join_rows(lanes, n_words, slice(start, min(start + _ROWS_AT_ONCE, n_rows)))
+        rows = slice(start, min(start + _ROWS_AT_ONCE, n_rows))
+        n_bytes = (rows.stop - start) * n_words * _WORD
+        room = room if len(room) == n_bytes else bytearray(n_bytes)
+        yield _join_rows(lanes, room, rows)
 
 
 def _lay_lanes(columns: Sequence[TextColumn], between: bytes) -> tuple[list[_Lane], int]:
@@ -86,13 +90,13 @@ def _lay_lanes(columns: Sequence[TextColumn], between: bytes) -> tuple[list[_Lan
     return lanes, stops[-1] // _WORD
 
 
-def _join_rows(lanes: Sequence[_Lane], n_words: int, rows: slice) -> pa.StringArray:
+def _join_rows(lanes: Sequence[_Lane], room: bytearray, rows: slice) -> pa.StringArray:
     n_rows = rows.stop - rows.start
-    side_by_side = np.empty((n_rows, n_words), dtype=np.uint64)
+    side_by_side = np.frombuffer(room, dtype=np.uint64).reshape(n_rows, -1)
     word, some = np.zeros((2, n_rows), dtype=np.uint64)
     lengths, length = np.zeros((2, n_rows), dtype=np.int32)
     for lane, after in zip(lanes, [*lanes[1:], None], strict=True):
-        codes = lane.codes[rows]
+        codes = lane.codes[rows].astype(np.intp)
         for k in range(lane.words.shape[1]):  # no code is outside: this way of saying so is the fastest
             word |= np.take(lane.words[:, k], codes, out=some, mode="clip")
             if after is None or after.first > lane.first + k:
@@ -102,6 +106,6 @@ def _join_rows(lanes: Sequence[_Lane], n_words: int, rows: slice) -> pa.StringAr
             lengths += lane.lengths[0]
         else:
             lengths += np.take(lane.lengths, codes, out=length, mode="clip")
-    together = side_by_side.tobytes().translate(None, _FILLING)
+    together = room.translate(None, _FILLING)
     offsets = np.concatenate([[0], lengths]).cumsum(dtype=np.int32)
     return pa.StringArray.from_buffers(n_rows, pa.py_buffer(offsets), pa.py_buffer(together))
