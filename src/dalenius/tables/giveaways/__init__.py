@@ -158,11 +158,12 @@ _Found = tuple[How, int, float, bool]
 
 def _by_cells(column: CodedColumn, half: Halves) -> Iterator[_Found]:
     groups = CellTable.of(column, half.secret)
-    if (agreeing := groups.agreeing()) is not None:
-        yield "agree", *agreeing, False
-    together = groups.telling_together()
-    if (nearly := max(filter(None, (together, groups.telling())), default=None)) is not None:
-        yield "nearly", *nearly, together is None and not groups.tell_most()
+    if groups.may_tell():
+        if (agreeing := groups.agreeing()) is not None:
+            yield "agree", *agreeing, False
+        together = groups.telling_together()
+        if (nearly := max(filter(None, (together, groups.telling())), default=None)) is not None:
+            yield "nearly", *nearly, together is None and not groups.tell_most()
     if follows(column, half.secret):
         yield "follows", len(column.codes), 1.0, False
 

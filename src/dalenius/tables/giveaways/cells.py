@@ -168,11 +168,15 @@ class CellTable:
             n_rows=len(keys),
         )
 
+    def may_tell(self) -> bool:
+        """Whether any group has one value nearly always, or hardly less often; most columns have none."""
+        return bool((self.top >= (NEARLY - 1e-6) * self.n).any())
+
     def agreeing(self) -> tuple[int, float] | None:
         """The people whose group agrees, and their share; None: not many more than chance gives."""
         people, certain = float(self.n.sum()), float(self.n[self.top == self.n].sum())
         if not certain:
-            return None  # soon, for most columns
+            return None
         n, n_groups = np.unique(self.n, return_counts=True)
         frequency, n_values = np.unique(self.frequency, return_counts=True)
         by_chance = (n_values[:, None] * frequency[:, None] ** n).sum(axis=0)  # that all of a group agree

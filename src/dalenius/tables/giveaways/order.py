@@ -44,18 +44,16 @@ class OrderTable:
         if place is None or len(place) <= 2:  # nobody has two neighbours
             return None
         # places of two bytes are sorted by counting, in a tenth of the time
-        rows = any_order(len(place))
-        rows = rows[np.argsort(place[rows], kind="stable")]
-        value = secret.codes[rows].astype(narrowest(secret.n_values))  # bytes are compared in no time
+        order = np.argsort(place[any_order(len(place))], kind="stable")
+        value = secret.codes.astype(narrowest(secret.n_values))[any_order(len(place))][order]
         own, before = value[1:-1], value[:-2]
-        is_told = before == value[2:]
-        begins = np.append(True, value[1:] != value[:-1])
-        told, right, runs = (
+        is_told, goes_on = before == value[2:], value[1:] == value[:-1]
+        told, right, going_on = (
             np.bincount(some, minlength=secret.n_values)
-            for some in (before[is_told], own[is_told & (own == before)], value[begins])
+            for some in (before[is_told], own[is_told & goes_on[1:]], value[1:][goes_on])
         )
-        counts = np.bincount(secret.codes, minlength=secret.n_values)
-        return cls(told=told, right=right, counts=counts, runs=runs)
+        counts = np.bincount(value, minlength=secret.n_values)
+        return cls(told=told, right=right, counts=counts, runs=counts - going_on)
 
     def telling(self) -> tuple[int, float] | None:
         """The people whose neighbours nearly always tell the value, and how often; None: too few to say."""
