@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dalenius
 from dalenius.ask import ask
 from dalenius.ask.finishing import project
-from dalenius.errors import QueryError
+from dalenius.errors import InputError, QueryError
 from dalenius.release.folder import StoredRelease
 from tests.ask.releases import write_release
 
@@ -203,3 +204,39 @@ def test_what_a_release_cannot_tell_is_said_with_what_would(tmp_path: Path) -> N
     known = ask(release, "SELECT sex, COUNT(*) FROM t GROUP BY sex")
     assert not known.notes
     assert known.sentence == "exact: the release tells it for certain"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("confidense", "did you mean 'confidence'?"), ("seconds", "limits=Limits(seconds=…)"), ("x", "known: ")],
+)
+def test_an_option_that_there_is_not_is_refused_by_name(release: StoredRelease, name: str, hint: str) -> None:
+    with pytest.raises(InputError, match=f"no option '{name}'") as refused:
+        ask(release, "SELECT COUNT(*) FROM t", **{name: 0.9})  # type: ignore[arg-type]
+    assert hint in str(refused.value.hint)
+
+
+def test_no_group_that_is_left_is_not_called_exact(release: StoredRelease) -> None:
+    nobody = ask(release, "SELECT sex, COUNT(*) AS n FROM t GROUP BY sex HAVING n > 1000000000")
+    assert nobody.sentence.startswith("no group is left")
+
+
+def test_estimates_of_noisy_releases_are_in_their_intervals_and_deviations_within_the_numbers(
+    tmp_path: Path,
+) -> None:
+    """Of perturbed records, where an unbiased count of few people is often below 0."""
+    rng = np.random.default_rng(3)
+    table = pa.table({"age": rng.integers(20, 60, 2_000), "s": rng.choice(list("aaaaabbbcd"), 2_000)})
+    policy = {
+        "source": table,
+        "release": str(tmp_path / "r"),
+        "columns": {"quasi": ["age"], "sensitive": ["s"]},
+        "promise": {"kind": "rho-privacy", "rho1": "max", "rho2": "3/5"},
+        "mechanism": {"kind": "perturb"},
+    }
+    stored = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1).stored
+    counts = ask(stored, "SELECT age, s, COUNT(*) FROM t GROUP BY age, s").rows
+    assert any((row.estimate or 0) < 0 for row in counts)
+    assert all(row.low <= row.estimate <= row.high for row in counts)  # type: ignore[operator]
+    spread = ask(stored, "SELECT s, VAR_POP(age) FROM t WHERE age % 9 = 0 GROUP BY s", confidence=0.9999).rows
+    assert max(row.high or 0 for row in spread) == pytest.approx((59 - 20) ** 2 / 4)

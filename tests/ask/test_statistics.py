@@ -136,6 +136,10 @@ def test_ends_that_are_not_known_are_a_range(release: StoredRelease, table: pa.T
         assert low is not None
         assert high is not None
         assert low <= truth[name] <= high
+    older = ask(release, f"{question} AND age > 50")
+    ends = next(row for row in older.rows if row.column == "top")
+    assert (ends.low or 0) > 50  # nobody younger is asked about
+    assert older.sentence.endswith("the range is all that is possible, whatever the secret")
     known = ask(release, "SELECT MIN(age), MAX(age), COUNT(DISTINCT age) FROM t WHERE sex = 'F'").rows
     ages = [a for a, s in zip(*(table[c].to_pylist() for c in ("age", "sex")), strict=True) if s == "F"]
     assert [row.estimate for row in known] == [min(ages), max(ages), len(set(ages))]

@@ -120,6 +120,12 @@ def ask(release: StoredRelease, sql: str, **options: Unpack[Options]) -> Answer:
 def ask_many(release: StoredRelease, sqls: Iterable[str], **options: Unpack[Options]) -> list[Answer]:
     """Answer many questions; work that they share is done once."""
     texts = list(sqls)
+    for name in options:
+        if name not in Options.__annotations__:
+            hint = did_you_mean(name, Options.__annotations__)
+            if name in Limits.__dataclass_fields__:
+                hint = f"it is one of the limits: limits=Limits({name}=…), Limits from dalenius.ask"
+            raise InputError(f"questions have no option {name!r}", hint=hint)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     request = Request(**{"limits": Limits(seconds=60.0 + 0.5 * len(texts))} | given)
     if not 0 < request.confidence < 1:

@@ -181,8 +181,15 @@ class Wanted:
     def finish(self, column: Column) -> Column:
         """The result of the whole, from that of the formula inside."""
         for one in reversed(self.around):
-            column = _take_root(column) if isinstance(one, Root) else _within(column, (one.low, one.high))
+            column = _take_root(column) if isinstance(one, Root) else _within(column, self._bounds(one))
         return column
+
+    def _bounds(self, bounded: Bounded) -> tuple[float, float]:
+        if bounded.spread is None:
+            return bounded.low, bounded.high
+        least, most = self.asked.question.range_of(bounded.spread)
+        widest = bounded.most * (most - least) ** 2
+        return bounded.low, widest if np.isfinite(widest) else bounded.high
 
 
 def is_certain(estimation: Estimation, wanted: Wanted, column: Column) -> Bools:

@@ -111,6 +111,27 @@ def _numbers(model: Model, statistic: Statistic, workspace: Workspace) -> Floats
     return np.unique(found[~np.isnan(found)])
 
 
+def _possible_numbers(
+    model: Model, asked: Estimated, statistic: Statistic, request: Request, workspace: Workspace
+) -> Floats:
+    """Those that somebody may have whom the question is about: beyond them no end can be."""
+    numbers = _numbers(model, statistic, workspace)
+    if len(numbers) > _MOST_DIFFERENT:
+        return numbers
+    parts = [part for part in (asked.query.where, statistic.condition) if part is not None]
+    people = replace(
+        _query(asked, [Aggregate(kind="count")]),
+        where=Every(parts=tuple(parts)) if parts else None,
+        groups=(GroupKey(name="argument", expression=statistic.argument),),
+    )
+    evaluated = model.evaluate([people], workspace)
+    question = evaluated.questions[0]
+    _, most = model.estimation(evaluated, request.estimator, request.confidence).reach(0)
+    codes = np.array([key[0] for key in question.keys], dtype=np.int64)[most[:, 0] > _HALF]
+    found = argument_numbers(in_one_piece(question.key_values[0]), statistic.argument, True)[codes]
+    return np.unique(found[~np.isnan(found)])
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class _QuantileSearch:
     """Where the counts up to thresholds pass what a quantile needs, group by group."""
@@ -136,7 +157,9 @@ class _QuantileSearch:
             statistic=statistic,
             request=request,
             workspace=workspace,
-            numbers=_numbers(model, statistic, workspace),
+            numbers=_possible_numbers(model, asked, statistic, request, workspace)
+            if statistic.kind == "ends"
+            else _numbers(model, statistic, workspace),
             count=np.zeros(len(asked.question.keys))  # ends need none
             if statistic.kind == "ends"
             else _count_people(model, asked, statistic, request, workspace),

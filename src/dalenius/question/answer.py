@@ -127,12 +127,18 @@ class Answer:
     @property
     def sentence(self) -> str:
         """What the intervals mean, in one sentence."""
-        per_cent = f"{self.confidence * 100:g} %"
-        if all(row.status == "exact" for row in self.rows):
+        per_cent, found = f"{self.confidence * 100:g} %", {row.status for row in self.rows}
+        if not found:
+            return "no group is left: HAVING, LIMIT or the conditions take all of them"
+        if found == {"exact"}:
             return "exact: the release tells it for certain"
+        possible = "the range is all that is possible, whatever the secret"
+        if "undetermined" in found and found <= {"exact", "undetermined"}:
+            return f"where there is no estimate, the release does not settle it: {possible}"
+        besides = f"; where there is no estimate, {possible}" if "undetermined" in found else ""
         if self.assumption is None:
-            return f"{per_cent} of such intervals hold the truth, whatever the data"
-        return f"about {per_cent} of such intervals hold the truth; --explain says what that assumes"
+            return f"{per_cent} of such intervals hold the truth, whatever the data{besides}"
+        return f"about {per_cent} of such intervals hold the truth; --explain says what that assumes{besides}"
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""

@@ -62,7 +62,7 @@ def moment(scope: Scope, call: exp.Expr, condition: Condition | None, add: Add) 
         x = _as_number(scope.expression(call.this))
         count = total(x, "count")
         variance = _over(_scatter(total(_product(x, x)), total(x), total(x), count), count, is_sample)
-        bounded = Bounded(part=variance, low=0.0)
+        bounded = Bounded(part=variance, low=0.0, spread=x, most=1 / 2 if is_sample else 1 / 4)
         return Root(part=bounded) if is_root else bounded
     first, second = scope.expression(call.this), scope.expression(call.args["expression"])
     x, y = _where_known(first, second), _where_known(second, first)

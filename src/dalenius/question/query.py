@@ -144,6 +144,10 @@ class Bounded:
     part: Formula
     low: float = -math.inf
     high: float = math.inf
+    spread: Expression | None = None
+    """Of a variance: the numbers that it is of."""
+    most: float = math.inf
+    """How large it can be at most, in squares of what these range over (Popoviciu, 1935)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,6 +149,20 @@ def test_what_is_possible_needs_no_estimate_and_is_the_same_beside_one() -> None
     assert (possible.low.tolist(), possible.high.tolist()) == (low.tolist(), high.tolist())
 
 
+def test_a_count_that_can_be_one_number_only_has_no_error() -> None:
+    found, _ = estimation_of(
+        "SELECT COUNT(*) FROM t WHERE age = 30 AND ill = 'flu'"
+    )  # one has it for certain
+    wide = replace(found, source=Wide(found.asked, True))
+    column = wide.total(0, 0, wide.totals(0)[:, 0])
+    assert [float(part[0]) for part in (column.estimate, column.std_error, column.low, column.high)] == [
+        1.0,
+        0.0,
+        1.0,
+        1.0,
+    ]
+
+
 FACTORS = st.lists(st.floats(-3, 3).filter(lambda f: abs(f) > 0.01), min_size=2, max_size=2)
 
 

@@ -191,8 +191,7 @@ def say_answer(answer: Answer) -> None:
     say_table([*groups, "aggregate", "estimate", "std error", f"{per_cent} interval"], rows)
     for note in answer.notes:
         say(f"note: {note}")
-    if answer.rows:
-        say(answer.sentence)
+    say(answer.sentence)
     if answer.differences:
         _say_differences(answer, per_cent)
     if answer.independence is not None:

@@ -139,7 +139,10 @@ class RowEstimation:
         if self._all()[2]:  # it was not cut to what is possible, as the interval was
             least, most = self.reach(question)
             error = np.fmin(error, largest_error(estimate, (least[:, total], most[:, total])))
-        return Column(estimate=estimate, std_error=error, low=low, high=high)
+        # an estimate that is not possible is still the estimate: the interval reaches to it
+        return Column(
+            estimate=estimate, std_error=error, low=np.fmin(low, estimate), high=np.fmax(high, estimate)
+        )
 
     def combine(self, combinations: Sequence[Combination]) -> list[Column]:
         """Linear combinations of totals, each a target of its own in every group."""
@@ -286,6 +289,8 @@ def _settle(found: Column, possible: Range, totals: tuple[Total, ...], n_rows: i
     is_count = np.array([total.kind == "count" for total in totals], dtype=bool)
     known = is_count & _is_exact(found, n_rows)
     estimate = np.where(known, np.rint(found.estimate), found.estimate)
+    settled = is_count & (possible[0] == possible[1])  # whatever rounding made of it
+    estimate = np.where(settled, possible[0], estimate)
     low, high = np.maximum(found.low, possible[0]), np.minimum(found.high, possible[1])
     # the interval of a count reaches to the next whole number; a millionth is rounding
     low = np.where(is_count, np.floor(low + 1e-6), low)
@@ -293,7 +298,7 @@ def _settle(found: Column, possible: Range, totals: tuple[Total, ...], n_rows: i
     null = null_sums(totals, (estimate == 0) & (found.std_error == 0))
     return Column(
         estimate=np.where(null, np.nan, estimate),
-        std_error=np.where(null, 0.0, found.std_error),
+        std_error=np.where(null | settled, 0.0, found.std_error),
         # where the estimate is impossible, the nearest possible number is all the interval that is left
         low=np.where(null, np.nan, np.minimum(low, possible[1])),
         high=np.where(null, np.nan, np.maximum(high, possible[0])),
