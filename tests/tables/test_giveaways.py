@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dalenius.errors import PromiseNotMet
+from dalenius.publishing import Preview
 from dalenius.release.exposure import Exposures
 from dalenius.tables.giveaways import find_giveaways
 
@@ -97,8 +99,10 @@ def test_an_association_that_concerns_few_is_told_of_and_no_reason_to_refuse() -
     s = np.where(single, "single", np.where(rng.random(5_000) < 0.4, "divorced", "married"))
     (one,) = find_giveaways(table(age=age, s=s), ["age"], ["s"])
     assert (one.column, one.how, one.is_loose) == ("age", "nearly", True)
-    assert not [*Exposures(columns=("s",), giveaways=(one,)).reasons()]
-    assert [*Exposures(columns=("s",), giveaways=(one,)).lines()] == [one.sentence(["s"])]
+    told = Exposures(columns=("s",), giveaways=(one,))
+    assert not [*told.reasons(), *told.lines()]
+    said = [*Preview(plan=PromiseNotMet("none"), uniqueness=None, exposures=told).lines()]
+    assert said == [f"warning: {one.sentence(['s'])}"], "publish does not want --yes for it"
     job = np.where(np.arange(5_000) < 4, "soldier", rng.choice(list("abcd"), 5_000))
     sector = np.where(job == "soldier", "army", rng.choice(list("xyz"), 5_000))
     (few,) = find_giveaways(table(sector=sector, s=job), ["sector"], ["s"])

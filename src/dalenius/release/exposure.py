@@ -122,6 +122,9 @@ class Exposures:
 
     def notes(self) -> Iterator[str]:
         """What only the publisher can judge, and is told without asking."""
+        for found in self.giveaways:
+            if found.is_loose:
+                yield found.sentence(self.columns)
         for one in self.shared:
             if not one.is_person:
                 yield one.sentence(self.columns)
@@ -133,13 +136,14 @@ class Exposures:
             )
 
     def lines(self) -> Iterator[str]:
-        """In words, one line each."""
+        """In words, one line each: what is refused without a word."""
         if self.spellings:
             yield tell_spellings(self.spellings, self.columns)
         if self.spelt_columns:
             yield tell_spelt_columns(self.spelt_columns)
         for one in self.giveaways:
-            yield one.sentence(self.columns)
+            if not one.is_loose:
+                yield one.sentence(self.columns)
         if self.spelt_units:
             yield tell_units(self.spelt_units)
         if self.renumbered:

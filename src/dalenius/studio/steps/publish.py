@@ -97,7 +97,7 @@ def _show_exposures(rehearsed: Task) -> list[doc.Block]:
     told = [doc.Notice(tone="bad", title=title, text=text)] if lines else []
     return [
         *told,
-        *(doc.Notice(tone="warning", title="People with several rows?", text=note) for note in notes),
+        *(doc.Notice(tone="warning", title="Is this what you want?", text=note) for note in notes),
     ]
 
 
