@@ -37,12 +37,23 @@ def unrelated(n_tables: int) -> list[Sketch]:
     return found
 
 
-def missed(n_rows: int, share: float) -> float:
-    """How often a table is not known of which this share of people is in an earlier one of the same size."""
+def numbered(table: pa.Table, first: int, n_columns: int) -> pa.Table:
+    """With so many columns of running numbers."""
+    for i in range(n_columns):
+        numbers = [f"{'PQ'[i]}{first + row}" for row in range(len(table))]
+        table = table.append_column(f"number {i}", pa.array(numbers))
+    return table
+
+
+def missed(n_rows: int, share: float, n_numbers: int = 0) -> float:
+    """How often a table is not known of which this share of people is in an earlier one of the same size.
+
+    Running numbers of the earlier one are those of its rows; beside others' from far away they are no more.
+    """
     n_missed = 0
     for draw in range(_DRAWS):
-        earlier, n_same = people(n_rows, 2 * draw), round(share * n_rows)
-        rest = people(max(n_rows - n_same, 1), 2 * draw + 1)
+        earlier, n_same = numbered(people(n_rows, 2 * draw), 0, n_numbers), round(share * n_rows)
+        rest = numbered(people(max(n_rows - n_same, 1), 2 * draw + 1), 10**6, n_numbers)
         new = pa.concat_tables([earlier.slice(0, n_same), rest])  # with all people, one more
         n_missed += find_overlap(sketch(new), sketch(earlier)) is None
     return n_missed / _DRAWS
@@ -59,6 +70,9 @@ def main() -> None:
     print("people  " + "".join(f"{share:>8.0%}" for share in SHARES))
     for n_rows in SIZES:
         print(f"{n_rows:>6,}  " + "".join(f"{missed(n_rows, share):>8.0%}" for share in SHARES), flush=True)
+    print("of 300 people who have one and two numbers, which run on in the earlier table only:")
+    for n_numbers in (1, 2):
+        print(f"{n_numbers:>6,}  " + "".join(f"{missed(300, share, n_numbers):>8.0%}" for share in SHARES))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Cells are known by what they say, not by their column's name, place or type: 5, 5.0 and "5" are one cell. A
 cell becomes a keyed number, a combination of columns the sum of its cells' numbers, so that the order of
-columns does not matter. Of some combinations (all columns, all but one, pairs of the most distinctive ones)
+columns does not matter. Of some combinations (all columns, all but one, pairs of the most distinctive ones …)
 the sketch keeps the smallest sums and how often each occurs: a sample of records that two tables about the
 same people share, whatever else was changed in one of them.
 

@@ -234,8 +234,9 @@ def choose_combinations(
 
 
 def keep_smallest(places: Sequence[int], n_columns: int) -> Smallest:
-    """For the sums of a combination."""
-    return Smallest(_KEPT_OF_WHOLE if len(places) == n_columns else _KEPT)
+    """For the sums of a combination; all but the most distinctive columns may be another table's whole."""
+    are_last = len(places) > 1 and [*places] == [*range(places[0], n_columns)]
+    return Smallest(_KEPT_OF_WHOLE if are_last else _KEPT)
 
 
 def _choose(columns: Sequence[SketchedColumn]) -> list[tuple[int, ...]]:
@@ -245,4 +246,7 @@ def _choose(columns: Sequence[SketchedColumn]) -> list[tuple[int, ...]]:
         alone = [(i,) for i in everything if columns[i].n_different >= _FEW_VALUES]
         return list(dict.fromkeys([*([everything] if len(columns) == 2 else []), *alone]))
     without = [tuple(j for j in everything if j != i) for i in everything[::-1][:_MOST_LEFT_OUT]]
-    return list(dict.fromkeys([everything, *without, *combinations(everything[:_DISTINCTIVE], 2), *alone]))
+    # numbers of people are left out of a table in which they are the rows', and not of one where they are not
+    shared = tuple(i for i in everything if not columns[i].is_unique)
+    pairs = combinations(everything[:_DISTINCTIVE], 2)
+    return list(dict.fromkeys([everything, *([shared] if len(shared) > 1 else []), *without, *pairs, *alone]))
