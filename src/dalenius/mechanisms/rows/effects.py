@@ -164,6 +164,8 @@ class Basis:
     n_rows: int
     is_smooth: bool = False
     """Whether effects on values are those on what near ones have in common."""
+    larger: float = 1.0
+    """How many times as large as the precision says the effects' variances are after the release."""
 
     def effects(self, place: Floats) -> Floats:
         """Features × values, from coordinates."""
@@ -190,7 +192,12 @@ class Basis:
 
 
 def find_basis(
-    features: Features, told: Floats, surprise: Floats, traits: Floats | None = None, larger: float = 1.0
+    features: Features,
+    told: Floats,
+    surprise: Floats,
+    traits: Floats | None = None,
+    larger: float = 1.0,
+    believed: Floats | None = None,
 ) -> Basis:
     """Learn the effects' variances from how estimates without effects (features × values) differ from none.
 
@@ -201,13 +208,14 @@ def find_basis(
         traits: values × traits, where effects on values are those on their traits.
         larger: how many times larger than learned the effects' variances are taken to be; but not those of
             each single number beside smooth effects, of which little is learned.
+        believed: what is told of how uncertain effects are, where it is not what variances are learned by.
     """
     if traits is not None:
-        found = find_basis(features, traits.T @ told @ traits, surprise @ traits, larger=larger)
+        own = None if believed is None else traits.T @ believed @ traits
+        found = find_basis(features, traits.T @ told @ traits, surprise @ traits, None, larger, own)
         return replace(found, values=traits @ found.values, is_smooth=True)
     V = features.covariance()
-    known, E = np.linalg.eigh(told)
-    known = np.maximum(known, 0.0)
+    known, E = _axes(told)
     some = known > _NOTHING * max(float(known.max()), 1.0)
     kinds = features.components().kinds
     sizes = features.components().learn_sizes(known[some], (surprise @ E[:, some] / np.sqrt(known[some])).T)
@@ -217,8 +225,8 @@ def find_basis(
         root[begin:end, begin:end] += size * (1.0 if is_rough else larger) * kernel
     for begin, end in {ends for ends, _ in kinds}:
         root[begin:end, begin:end] = _root(root[begin:end, begin:end])
-    m, U = np.linalg.eigh(root.T @ V @ root)
-    m = np.maximum(m, 0.0)
+    m, U = _axes(root.T @ V @ root)
+    known, E = (known, E) if believed is None else _axes(believed)
     return Basis(
         features=root @ U,
         values=E,
@@ -227,9 +235,15 @@ def find_basis(
     )
 
 
+def _axes(square: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues, none of them negative, and eigenvectors."""
+    values, vectors = np.linalg.eigh(square)
+    return np.maximum(values, 0.0), vectors
+
+
 def _root(block: Floats) -> Floats:
-    values, vectors = np.linalg.eigh(block)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    values, vectors = _axes(block)
+    return np.asarray(vectors * np.sqrt(values))
 
 
 def _kinds(features: Features) -> list[tuple[tuple[int, int], Floats]]:
@@ -304,6 +318,18 @@ class Climb:
         """As it would have been with so many times the rows, all alike."""
         pairs = tuple((moved, times * change) for moved, change in self.pairs)
         return Climb(place=self.place, pairs=pairs)
+
+    def in_other(self, basis: Basis, other: Basis) -> Climb:
+        """The same effects, in the coordinates of another basis."""
+        (rows, columns), (back, across) = _turn(basis, other), _turn(other, basis)
+        pairs = tuple((rows @ moved @ columns.T, back.T @ change @ across) for moved, change in self.pairs)
+        return Climb(place=rows @ self.place @ columns.T, pairs=pairs)
+
+
+def _turn(basis: Basis, other: Basis) -> tuple[Floats, Floats]:
+    """The directions of features, and of values, in the coordinates of another basis."""
+    features, values = np.linalg.pinv(other.features), np.linalg.pinv(other.values)
+    return features @ basis.features, values @ basis.values
 
 
 def climb(

@@ -264,6 +264,76 @@ def test_a_basis_makes_effects_independent_before_and_after() -> None:
     assert prior[:3, 3:] == pytest.approx(np.zeros((3, 6)), abs=1e-9)
 
 
+def test_around_no_effects_contents_tell_what_they_tell_to_first_order() -> None:
+    _, contents, fitted = fit(TABLE, COLUMNS)
+    told = Everybody(parts=(fitted,)).told(np.zeros((9, 4)))
+    assert told == pytest.approx(contents.known, abs=1e-3)
+
+
+def test_what_contents_tell_of_effects_is_how_values_vary_less_how_matchings_do() -> None:
+    """Beside pairs by enumeration, with effects that leave much open and with ones that leave nothing."""
+    rng = np.random.default_rng(14)
+    bucket, value = np.repeat(np.arange(20), 2), np.concatenate([rng.permutation(3)[:2] for _ in range(20)])
+    columns = (Quasi(codes=rng.integers(4, size=40)),)
+    _, contents, fitted = fit(People(bucket=bucket, value=value), columns)
+    for size in (1.0, 30.0):
+        beta = size * rng.normal(size=(4, 3))
+        dense = np.eye(4)[columns[0].codes] @ beta + contents.log_share
+        p = np.exp(dense - dense.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        expected = np.zeros((3, 3))
+        for g in range(20):
+            (one, two), (a, b) = np.flatnonzero(bucket == g), value[bucket == g]
+            straight, crossed = dense[one, a] + dense[two, b], dense[one, b] + dense[two, a]
+            first = np.exp(straight - np.logaddexp(straight, crossed))
+            for person, own in ((one, first), (two, 1 - first)):
+                weight = own * np.eye(3)[a] + (1 - own) * np.eye(3)[b]
+                expected += np.diag(p[person] - weight) - np.outer(p[person], p[person])
+                expected += np.outer(weight, weight)
+        assert Everybody(parts=(fitted,)).told(beta) == pytest.approx(expected, abs=1e-4)
+
+
+def test_effects_are_the_same_in_the_coordinates_of_another_basis() -> None:
+    """So is how the likelihood curves: products of steps and changes of the gradient stay."""
+    made, contents, _ = fit(TABLE, COLUMNS)
+    one, two = (find_basis(made, contents.known, size * RNG.normal(size=(9, 4))) for size in (1.0, 9.0))
+    assert one.features != pytest.approx(two.features, abs=0.1)
+    step, change = RNG.normal(size=(2, 9, 4))
+    start = effects.Climb(place=RNG.normal(size=(9, 4)), pairs=((step, change),))
+    found = start.in_other(one, two)
+    ((moved, changed),) = found.pairs
+    assert two.effects(found.place) == pytest.approx(one.effects(start.place))
+    assert float((moved * changed).sum()) == pytest.approx(float((step * change).sum()))
+
+
+def test_variances_learned_again_around_no_effects_are_those_of_first_order() -> None:
+    """But that contents are taken to tell more; around effects they are others."""
+    made, contents, fitted = fit(TABLE, COLUMNS)
+    surprise, everybody = (
+        of_buckets.first_gradient(made, contents, TABLE.release()),
+        Everybody(parts=(fitted,)),
+    )
+    basis = find_basis(made, contents.known, surprise)
+    none, some = (effects.Climb(place=size * RNG.normal(size=(9, 4))) for size in (0.0, 2.0))
+    found = of_buckets.learn_again(made, contents, everybody, basis, none)
+    wanted = find_basis(made, of_buckets._MORE_TOLD * contents.known, surprise)
+    prior = wanted.features @ wanted.features.T
+    assert found.features @ found.features.T == pytest.approx(prior, rel=1e-2, abs=1e-4)
+    assert found.told.sum() == pytest.approx(wanted.told.sum() / of_buckets._MORE_TOLD, rel=1e-2)
+    assert found.larger == of_buckets._LARGER
+    other = of_buckets.learn_again(made, contents, everybody, basis, some)
+    assert np.abs(other.features @ other.features.T - prior).max() > 0.1 * np.abs(prior).max()
+
+
+@pytest.mark.parametrize("most", [N, N - 1])
+def test_of_few_people_variances_are_learned_again(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_buckets, "_MOST_AGAIN", most)
+    made, contents, _ = fit(TABLE, COLUMNS)
+    basis = find_basis(made, contents.known, of_buckets.first_gradient(made, contents, TABLE.release()))
+    again, _ = of_buckets.fit_effects(made, contents, TABLE.release(), basis)
+    assert (again is basis) == (most < N)
+
+
 def test_coordinates_and_effects_are_each_others_transpose() -> None:
     basis = Basis(
         features=RNG.normal(size=(5, 4)), values=RNG.normal(size=(3, 3)), precision=np.ones((4, 3)), n_rows=9

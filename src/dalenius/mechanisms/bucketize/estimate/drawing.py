@@ -40,7 +40,7 @@ def draw_effects(posterior: Posterior, stream: np.random.Generator) -> Floats:
     come out weaker the larger it is.
     """
     basis = posterior.basis
-    error = 1 / np.sqrt(basis.precision)
+    error = np.sqrt(basis.larger / basis.precision)
     return posterior.effects + basis.effects(error * stream.normal(size=error.shape))
 
 

@@ -8,6 +8,9 @@ I = Σ_g c cᵀ/|g| − o oᵀ/n.
 Where most buckets hold the same values, who is with whom tells that these differ, and hardly which is which:
 with salespeople's and craftsmen's effects exchanged such a release is nearly as likely. So other effects are
 sought where values are exchanged (`find_modes`), and all that explain the release about as well are believed.
+
+Where effects are large buckets tell several times more about them than around none. Of a small release, of
+which that matters, variances are learned once more around the effects that were found (`learn_again`).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.estimate.matching import Block, Places
-from dalenius.mechanisms.rows.effects import Basis, Climb, Features, climb
+from dalenius.mechanisms.rows.effects import Basis, Climb, Features, climb, find_basis
 from dalenius.mechanisms.rows.kinds import Kinds
 
 
@@ -222,6 +225,21 @@ class Fit:
             np.add.at(flat, entries.ravel(), weight.ravel().astype(flat.dtype))
         return gain, self.kinds.add_by_table(found, self.n_cells).astype(np.float64)
 
+    def told(self, tables: list[Floats]) -> Floats:
+        """Values × values: what the contents tell about effects where these are, were all people alike.
+
+        How people's values vary by p, less how they still vary where the contents are known.
+        """
+        table, found, total = self._odds(tables)
+        n, chances = self.places.n_values, (found / total[:, None]).astype(np.float64)
+        told = np.diag(self.counts @ chances) - (chances.T * self.counts) @ chances
+        for piece, _, weight, _ in self.scale(table, _FIRST_ROUNDS, _CLOSE):
+            value = piece.by_slot(self.places.value)  # values × buckets
+            both = np.einsum("pvb,pwb->vwb", weight, weight)
+            told += np.bincount((value[:, None] * n + value).ravel(), both.ravel(), n * n).reshape(n, n)
+            told -= np.diag(np.bincount(value.ravel(), weight.sum(axis=0).ravel(), n))
+        return np.asarray(told)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Everybody:
@@ -256,6 +274,11 @@ class Everybody:
             gain, sums = gain + own, sums + more
         return gain, self.parts[0].kinds.add_tables(sums)
 
+    def told(self, effects: Floats) -> Floats:
+        """Values × values: what the contents tell about effects where these are, were all people alike."""
+        tables = self.parts[0].tables(effects)
+        return np.asarray(sum(part.told(tables) for part in self.parts))
+
     def climb(self, basis: Basis, start: Climb, steps: int, close: float) -> Climb:
         """To the most likely effects nearby; all adds up at first, as a search needs a smooth function."""
         rounds = chain([_FIRST_ROUNDS], repeat(_ROUNDS))
@@ -266,8 +289,10 @@ class Everybody:
         return climb(basis, start, gain, self.n_rows, steps, close)
 
 
-def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis: Basis) -> Climb:
-    """The most likely effects, as coordinates of the basis.
+def fit_effects(
+    features: Features, contents: Contents, buckets: Buckets, basis: Basis
+) -> tuple[Basis, Climb]:
+    """The most likely effects, as coordinates of the basis, or of one that is learned from them.
 
     Of a large release first those of a part of the buckets, and then of ever more. What the steps by some
     people tell of how the likelihood curves makes those by all of them long enough that a few will do.
@@ -283,7 +308,33 @@ def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis:
         is_last = one_of == every and fit.n_rows <= _MANY
         close = _LEAST_GAIN if is_last else _LEAST_SHARE * fit.n_rows
         found, n_before = fit.climb(basis, found, steps, close), fit.n_rows
-    return found
+    if buckets.n_rows > _MOST_AGAIN:
+        return basis, found
+    again = learn_again(features, contents, fit, basis, found)
+    return again, fit.climb(again, found.in_other(basis, again), _STEPS, _LEAST_GAIN)
+
+
+_MOST_AGAIN = 8_000
+"""Of more people it makes estimates worse (docs/coverage.md)."""
+_MORE_TOLD, _BELIEVED, _LARGER = 1.5, 0.25, 1.2
+"""How many times as much the contents tell about effects where these are as `Everybody.told` says, which
+takes all people to be alike; how much of that is believed when it is said how uncertain effects are, the rest
+being what they tell around none; and how many times as large their variances are then. Settled on the tables
+for tuning of docs/coverage.md."""
+
+
+def learn_again(features: Features, contents: Contents, fit: Everybody, basis: Basis, fitted: Climb) -> Basis:
+    """The effects' variances by the likelihood of everybody around the fitted effects instead of around none.
+
+    There it is about that of normal effects which buckets tell so much about, and whose gradient at none
+    would be this.
+    """
+    effects = basis.effects(fitted.place)
+    told, (_, gradient) = fit.told(effects), fit.gain(effects, _FIRST_ROUNDS)
+    surprise = features.covariance() @ effects @ (_MORE_TOLD * told) + gradient
+    believed = (1 - _BELIEVED) * contents.known + _BELIEVED * told
+    found = find_basis(features, _MORE_TOLD * told, surprise, basis.values, believed=believed)
+    return replace(found, is_smooth=basis.is_smooth, larger=_LARGER)
 
 
 _FEWEST_ROWS, _MOST_ROWS = 2_000, 50_000

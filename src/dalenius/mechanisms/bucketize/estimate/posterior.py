@@ -126,9 +126,8 @@ class Posterior:
         surprise = first_gradient(features, contents, buckets)
         basis = choose_basis(features, contents.known, surprise, numbers, buckets.counts)
         basis = relate(features, contents.known, surprise, basis)
-        (_, place), *others = find_modes(
-            features, contents, buckets, basis, fit_effects(features, contents, buckets, basis)
-        )
+        basis, fitted = fit_effects(features, contents, buckets, basis)
+        (_, place), *others = find_modes(features, contents, buckets, basis, fitted)
         found = cls(
             weights=_weights(buckets, everybody, basis.effects(place)),
             features=features,
@@ -300,7 +299,7 @@ class Posterior:
         loads = with_features @ self.basis.features
         moved = targets.weights @ self.contents.hidden  # terms × values
         turned = moved @ self.basis.values
-        uncertain = (1 + FEW / self.basis.n_rows) / (1 + self.basis.told)
+        uncertain = self.basis.larger * (1 + FEW / self.basis.n_rows) / (1 + self.basis.told)
         effects = targets.add_up(((loads**2 @ uncertain)[place] * turned**2).sum(axis=1))
         uniform = targets.add_up(sums.variance[targets.score] * (moved * targets.weights).sum(axis=1))
         for i, j in zip(*(part.tolist() for part in targets.pairs()), strict=True):
