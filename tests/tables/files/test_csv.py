@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import SourceError
-from dalenius.sql import connect
+from dalenius.sql import connect_shared
 from dalenius.tables.files import csv, texts
 from dalenius.tables.files.csv import CsvSource
 from dalenius.tables.source import Source, open_source
@@ -48,7 +48,7 @@ def cell_by_cell(path: Path, **options: object) -> CsvSource:
 
 
 def read(source: Source) -> pa.Table:
-    with connect() as connection:
+    with connect_shared() as connection:
         return connection.sql(f"SELECT * FROM {source.scan(connection)}").to_arrow_table()
 
 
