@@ -60,6 +60,22 @@ def test_intervals_hold_and_errors_are_smaller_than_anatomys() -> None:
         assert np.mean((estimate - truth) ** 2) < 0.6 * np.mean((anatomy - truth) ** 2)
 
 
+def test_what_is_no_main_effect_is_larger_where_effects_are_strong_but_not_of_sums() -> None:
+    n, rng = 3_000, np.random.default_rng(4)
+    buckets, sex = buckets_of(rng.permutation(n) // 30), rng.integers(0, 2, n)
+    age, noise = rng.integers(0, 30, n), rng.normal(size=n)
+    columns = [Quasi(codes=sex), Quasi(codes=age, is_number=True)]
+    for numbers, is_larger in ((2.0 * sex + 0.1 * age + 0.2 * noise, True), (noise, False)):
+        made = Numbers.of(buckets, columns, numbers, None)
+        above = (numbers > 1).astype(float)
+        whole, part, both = made._bent(
+            buckets, Targets.of([[(0, numbers)], [(0, above)], [(0, numbers), (0, above)]])
+        )
+        assert whole == pytest.approx(0.0, abs=1e-9)
+        assert part == pytest.approx(both)
+        assert (part > 3) == is_larger
+
+
 def test_nothing_grows_with_the_square_of_the_number_of_values() -> None:
     n = 30_000
     rng = np.random.default_rng(2)

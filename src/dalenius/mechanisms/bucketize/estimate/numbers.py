@@ -30,6 +30,11 @@ from dalenius.question.targets import Estimates, Targets
 N_BINS = 32
 RHO = 1e-3
 """The relative variance of what is no main effect."""
+_BENT, _POWER = 250.0, 6
+"""How many times larger that is for weights that have nothing to do with the number itself, if columns
+explained all of the numbers' ranks, and how fast it grows with what they explain: where effects are strong,
+how many are above a level cannot go on rising by main effects. Settled on synthetic salaries
+(docs/coverage.md)."""
 LARGER = ((1.0, 0.75), (6.0, 0.25))
 """How much larger effects may be than was learned, and how likely."""
 _MOST_EXPLAINED = 0.9
@@ -137,28 +142,48 @@ class Numbers:
         possible = possible_range(sums, targets)
         targets = _merged(targets)
         left = 1 - self._explained(sums.buckets, targets)
+        rest_of = RHO * (1 + self._bent(sums.buckets, targets))
         uniform_mean, match = _uniform(sums, targets)
         added, effects, rest = self._spread(sums, targets)
         return Estimates(
             mean=np.tile(np.clip(uniform_mean + added, *possible)[:, None], len(LARGER)),
-            variance=(left * match + RHO * rest)[:, None] + effects,
+            variance=(left * match + rest_of * rest)[:, None] + effects,
             weight=np.tile([share for _, share in LARGER], (targets.n_targets, 1)),
             is_posterior=True,
         )
 
     def _explained(self, buckets: Buckets, targets: Targets) -> Floats:
         """Of each target: the least part of its weights' variance that the effects explain."""
+        least = np.full(targets.n_targets, _MOST_EXPLAINED)
+        np.minimum.at(least, targets.target, self._share(buckets, targets.weights))
+        return least
+
+    def _share(self, buckets: Buckets, weights: Floats) -> Floats:
+        """Of each of some weights (terms × values): the part of their variance that the effects explain."""
         counts = buckets.counts / buckets.n_rows
-        mean = targets.weights @ counts
-        variance = targets.weights**2 @ counts - mean**2
-        together = self.traits.under(targets.weights * counts)
+        mean = weights @ counts
+        variance = weights**2 @ counts - mean**2
+        together = self.traits.under(weights * counts)
         together -= np.outer(mean, self.traits.under(counts[None]))
         means = self.basis.features @ (self.place @ (together @ self.basis.values).T)  # features × terms
         told = np.einsum("ft,fg,gt->t", means, self.covariance, means, optimize=True)
-        share = np.divide(told, variance, out=np.ones_like(told), where=variance > 0)
-        least = np.full(targets.n_targets, _MOST_EXPLAINED)
-        np.minimum.at(least, targets.target, share)
-        return least
+        return np.asarray(np.divide(told, variance, out=np.ones_like(told), where=variance > 0))
+
+    def _bent(self, buckets: Buckets, targets: Targets) -> Floats:
+        """By how much larger what is no main effect is of each target."""
+        counts = buckets.counts / buckets.n_rows
+        number, weights = self.traits.number, targets.weights
+        order = np.argsort(number, kind="stable")
+        rank = np.empty(len(order))
+        rank[order] = np.cumsum(counts[order]) - counts[order] / 2
+        strength = float(np.clip(self._share(buckets, rank[None])[0], 0.0, 1.0))
+        variance = (weights**2 @ counts - (weights @ counts) ** 2) * (number**2 @ counts)
+        straight = np.divide(
+            ((weights * counts) @ number) ** 2, variance, out=np.ones_like(variance), where=variance > 0
+        )
+        found = np.zeros(targets.n_targets)
+        np.maximum.at(found, targets.target, 1 - straight)
+        return _BENT * strength**_POWER * found
 
     def _moved(self, buckets: Buckets, weights: Floats) -> Floats:
         """Terms × traits: wᵀΩφ."""
