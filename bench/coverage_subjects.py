@@ -101,7 +101,7 @@ class Remembering:
 
     estimator: RowEstimator
     _estimation: TargetEstimation | None = None
-    _found: list[tuple[Targets, Found, tuple[np.ndarray, np.ndarray]]] = field(default_factory=list)
+    _found: list[tuple[Targets, Found]] = field(default_factory=list)
     _next: int = 0
 
     @property
@@ -124,16 +124,16 @@ class Remembering:
         """The estimates that came at this place before."""
         if self._next == len(self._found):
             assert self._estimation is not None
-            found = self._estimation.estimate(targets)
-            self._found.append((targets, found, self._estimation.possible_range(targets)))
-        known, found, _ = self._found[self._next]
+            self._found.append((targets, self._estimation.estimate(targets)))
+        known, found = self._found[self._next]
         assert known is targets or np.array_equal(known.weights, targets.weights)
         self._next += 1
         return found
 
-    def possible_range(self, targets: Targets) -> tuple[np.ndarray, np.ndarray]:  # noqa: ARG002
-        """Of the targets that were estimated last."""
-        return self._found[self._next - 1][2]
+    def possible_range(self, targets: Targets) -> tuple[np.ndarray, np.ndarray]:
+        """The estimator's own, which is soon said."""
+        assert self._estimation is not None
+        return self._estimation.possible_range(targets)
 
 
 def remembering(model: RowModel, estimator: str) -> RowModel:
