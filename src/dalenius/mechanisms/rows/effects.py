@@ -30,6 +30,9 @@ _SMOOTH = 0.3
 _ROUNDS, _SETTLED = 30, 1e-6
 _USUAL, _BELIEVED = 0.1, 3.0
 """The variance of log-odds that is expected of a column, and how many effects' worth that is believed."""
+_FARTHEST = 12.0
+"""Of a variance's logarithm from 0. Where a column all but determines the value, mixed steps lead to where
+numbers overflow."""
 _NOTHING = 1e-9
 MOST_TOLD = 50_000
 """So many people tell all that main effects can be believed; settled on the demo's table of a million."""
@@ -293,7 +296,7 @@ class Components:
         y, flat = contrasts @ self.white, self.parts.reshape(len(self.parts), -1)
 
         def improve(logs: Floats) -> Floats:
-            size = np.exp(logs)
+            size = np.exp(np.clip(logs, -_FARTHEST, _FARTHEST))
             r, Q = np.linalg.eigh((size @ flat).reshape(self.parts.shape[1:]))
             left = 1 / (1 + known[:, None] * np.maximum(r, 0.0))  # directions × features
             seen = (y @ Q * left) @ Q.T
@@ -303,7 +306,8 @@ class Components:
             return np.asarray(np.log((size**2 * found + _BELIEVED * _USUAL) / (evidence + _BELIEVED)))
 
         start = np.full(len(self.parts), np.log(_USUAL))
-        return np.asarray(np.exp(settle(improve, start, _ROUNDS, _SETTLED)))
+        found = settle(improve, start, _ROUNDS, _SETTLED)
+        return np.asarray(np.exp(np.clip(found, -_FARTHEST, _FARTHEST)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -314,7 +314,8 @@ def test_variances_learned_again_around_no_effects_are_those_of_first_order() ->
         Everybody(parts=(fitted,)),
     )
     basis = find_basis(made, contents.known, surprise)
-    none, some = (effects.Climb(place=size * RNG.normal(size=(9, 4))) for size in (0.0, 2.0))
+    strong = 4 * np.random.default_rng(5).normal(size=(9, 4))
+    none, some = (effects.Climb(place=place) for place in (0 * strong, strong))
     found = of_buckets.learn_again(made, contents, everybody, basis, none)
     wanted = find_basis(made, of_buckets._MORE_TOLD * contents.known, surprise)
     prior = wanted.features @ wanted.features.T
@@ -323,6 +324,18 @@ def test_variances_learned_again_around_no_effects_are_those_of_first_order() ->
     assert found.larger == of_buckets._LARGER
     other = of_buckets.learn_again(made, contents, everybody, basis, some)
     assert np.abs(other.features @ other.features.T - prior).max() > 0.1 * np.abs(prior).max()
+
+
+@pytest.mark.parametrize("seed", [10, 11, 15, 37])
+def test_variances_around_effects_of_any_size_are_finite(seed: int) -> None:
+    """Where a column all but determines the value, effects are large."""
+    made, contents, fitted = fit(TABLE, COLUMNS)
+    surprise = of_buckets.first_gradient(made, contents, TABLE.release())
+    basis = find_basis(made, contents.known, surprise)
+    strong = effects.Climb(place=8 * np.random.default_rng(seed).normal(size=(9, 4)))
+    found = of_buckets.learn_again(made, contents, Everybody(parts=(fitted,)), basis, strong)
+    assert np.isfinite(found.features).all()
+    assert np.isfinite(found.precision).all()
 
 
 @pytest.mark.parametrize("most", [N, N - 1])
