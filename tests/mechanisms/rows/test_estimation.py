@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from dalenius.arrays import Floats
-from dalenius.mechanisms.rows.estimation import RowEstimation, RowsAsked
+from dalenius.mechanisms.rows.estimation import RowEstimation, RowsAsked, _settle
 from dalenius.mechanisms.rows.lookup import Lookup
 from dalenius.mechanisms.rows.summands import ScoreList, Summands, summands
 from dalenius.question.database import Database, Deadline, Limits, Workspace
-from dalenius.question.model import Combination
+from dalenius.question.model import Column, Combination, Total
 from dalenius.question.sql import parse
 from dalenius.question.targets import Range, Targets
 from dalenius.tables.columns import CodedTable
@@ -103,7 +106,35 @@ def test_sums_over_nobody_are_null_and_counts_are_whole() -> None:
     counted, _ = estimation_of("SELECT COUNT(*) FROM t WHERE ill = 'cold'", confidence=0.8)
     column = counted.total(0, 0, counted.totals(0)[:, 0])
     assert column.estimate.tolist() == [2.125]
-    assert (column.low.tolist(), column.high.tolist()) == ([0.0], [3.0])  # 0.525 and 3.725, of at most 3
+    assert (column.low.tolist(), column.high.tolist()) == ([1.0], [3.0])  # 0.525 and 3.725, of at most 3
+
+
+def _holds(n: int, share: float, confidence: float, round_ends: Callable[[Column], Range]) -> float:
+    """How likely a binomial count is in the interval of its normal law, once that is of whole numbers."""
+    law = stats.binom(n, share)
+    ends = stats.norm(law.mean(), law.std()).interval(confidence)
+    mean, error, *own = (np.array([[number]]) for number in (law.mean(), law.std(), *ends))
+    found = Column(estimate=mean, std_error=error, low=own[0], high=own[1])
+    low, high = round_ends(found)
+    return float(law.cdf(high.item()) - law.cdf(low.item() - 1))
+
+
+def _settled(found: Column, n: int) -> Range:
+    total = Total(kind="count", argument=None, condition=None)
+    settled = _settle(found, (np.zeros((1, 1)), np.full((1, 1), float(n))), (total,), n)
+    assert settled.low <= found.estimate <= settled.high
+    return settled.low, settled.high
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.95, 0.99])
+def test_ends_of_counts_are_whole_and_hold_no_more_than_they_must(confidence: float) -> None:
+    """They hold as often as is said for counts from 3 to 70; the next whole numbers inwards would not."""
+    laws = [(n, share) for n in (30, 60, 140) for share in (0.1, 0.2, 0.35, 0.5)]
+    found = [_holds(n, share, confidence, partial(_settled, n=n)) for n, share in laws]
+    inwards = [_holds(n, p, confidence, lambda one: (np.ceil(one.low), np.floor(one.high))) for n, p in laws]
+    outwards = [_holds(n, p, confidence, lambda one: (np.floor(one.low), np.ceil(one.high))) for n, p in laws]
+    assert min(inwards) < confidence <= min(found)
+    assert np.mean(found) < np.mean(outwards)
 
 
 @pytest.mark.parametrize("is_posterior", [True, False])

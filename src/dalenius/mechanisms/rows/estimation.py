@@ -292,9 +292,9 @@ def _settle(found: Column, possible: Range, totals: tuple[Total, ...], n_rows: i
     settled = is_count & (possible[0] == possible[1])  # whatever rounding made of it
     estimate = np.where(settled, possible[0], estimate)
     low, high = np.maximum(found.low, possible[0]), np.minimum(found.high, possible[1])
-    # the interval of a count reaches to the next whole number; a millionth is rounding
-    low = np.where(is_count, np.floor(low + 1e-6), low)
-    high = np.where(is_count, np.ceil(high - 1e-6), high)
+    # a count is below a whole number as often as its law is below half a one less; a millionth is rounding
+    low = np.where(is_count, np.floor(np.minimum(low + 0.5, estimate) + 1e-6), low)
+    high = np.where(is_count, np.ceil(np.maximum(high - 0.5, estimate) - 1e-6), high)
     null = null_sums(totals, (estimate == 0) & (found.std_error == 0))
     return Column(
         estimate=np.where(null, np.nan, estimate),
