@@ -96,6 +96,8 @@ class Estimates:
     """What an estimator that is right whatever the data says of the same targets."""
     is_posterior: bool = False
     """Whether this is a law of the truth, not of an estimate that may be impossible."""
+    beyond: float = 0.0
+    """So much further reach intervals at both ends, where the law's own tails are known to be too short."""
 
     def shift(self, by: Floats) -> Estimates:
         """Estimates of each target plus a number that is known."""
@@ -118,6 +120,7 @@ class Estimates:
         ends = intervals(self, confidence)
         if possible is not None:
             ends = widen(ends, self.estimate, self.std_error, possible, (1 - confidence) / 2)
+        ends = (ends[0] - self.beyond, ends[1] + self.beyond)
         if self.unbiased is None:
             return ends
         return spanning(ends, self.unbiased.intervals(confidence, possible), possible)

@@ -59,3 +59,20 @@ def test_a_change_that_buckets_do_not_tell_is_left_open(
 def test_a_date_at_which_nobody_had_left_has_nothing_open(tmp_path: Path) -> None:
     path, _ = series(tmp_path, by_value=False)
     assert interval(path, "SELECT COUNT(*) FROM t WHERE disease = 'Flu'", "date-1") == (N / 2, N / 2)
+
+
+def test_a_change_reaches_half_a_person_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, _ = series(tmp_path, by_value=False)
+    asked = "SELECT SUM(age) FROM t WHERE age >= 20 AND disease = 'Gout'"  # a count's ends are whole
+
+    def lows() -> list[float | None]:
+        """At a level at which nothing is cut to what is possible."""
+        release = dalenius.open_release(path)
+        answers = [release.ask(asked, estimator=name, confidence=0.3) for name in ("change-1-2", "date-1")]
+        return [found.rows[0].low for found in answers]
+
+    ends = lows()
+    monkeypatch.setattr(answer, "_BEYOND", 0.0)
+    change, date = lows()
+    assert change is not None
+    assert ends == [pytest.approx(change - 0.5, abs=0.01), date]

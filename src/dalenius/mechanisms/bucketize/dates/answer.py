@@ -12,7 +12,7 @@ random choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 
@@ -41,6 +41,8 @@ _OF_CHANGES = 0.3
 
 Who leaves at one date and who leaves at the next go with values alike, so over several dates errors add up.
 """
+_BEYOND = 0.5
+"""A change is of few people, and of a skewed law: half a person more at both ends (docs/promises.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +73,8 @@ class Leaving:
             return parts.mixed((parts.match + parts.effects)[:, None], [1.0])
         left_open = OPEN * parts.moved * self._open(sums, targets)
         part = min(_OF_CHANGES * self.steps, 1.0)
-        return parts.mixed((parts.match + left_open + part * parts.effects)[:, None], [1.0])
+        found = parts.mixed((parts.match + left_open + part * parts.effects)[:, None], [1.0])
+        return replace(found, beyond=_BEYOND)
 
     def _open(self, sums: ScoreSums, targets: Targets) -> Floats:
         """The variance of each target, were what is not told an effect of variance 1."""
