@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.tables.codes import Encoder, ascending, encode, find_codes, narrowest, number
+from dalenius.tables import codes as coding
+from dalenius.tables.codes import Encoder, ascending, encode, find_codes, narrowest, number, number_words
 from dalenius.tables.columns import Coded, CodedTable
 
 TEXTS = st.sampled_from(["a", "b", "c", None])
@@ -53,6 +54,20 @@ def test_nan_is_one_cell_and_so_is_null() -> None:
     codes, values = encode(pa.array([math.nan, None, 1.0, math.nan, None]))
     assert codes.tolist() == [0, 1, 2, 0, 1]
     assert len(values) == 3
+
+
+@pytest.mark.parametrize("factors", [coding._FACTORS, (1, 3), (1,)])
+@given(keys=st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1))))
+def test_words_are_numbered_in_their_order_however_many_share_a_place(
+    factors: tuple[int, ...], keys: list[int]
+) -> None:
+    """Small keys times 1 are all in one place of the table."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coding, "_FACTORS", factors)
+        numbers, first_row = number_words(np.array(keys, dtype=np.uint64))
+    seen = list(dict.fromkeys(keys))
+    assert numbers.tolist() == [seen.index(key) for key in keys]
+    assert first_row.tolist() == [keys.index(key) for key in seen]
 
 
 @given(keys=st.lists(st.integers(-(2**63), 2**63 - 1)))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Codes, Int32s, Ints
 from dalenius.errors import InternalError
@@ -26,6 +27,8 @@ _MOST_COMPARED = 2**16
 """Whether more values are a whole range is not worth finding out for every batch."""
 _FAR = 2**62
 """Differences of whole numbers up to this stay within 64 bits."""
+_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
+"""Odd: what keys of 64 bits are times these is spread over the highest bits, in another way by each."""
 
 
 def encode(cells: pa.Array | pa.ChunkedArray) -> tuple[Codes, pa.Array]:
@@ -71,6 +74,43 @@ def number(keys: Ints) -> tuple[Ints, Ints]:
     encoded = pa.array(keys).dictionary_encode()  # by hashing: several times faster than sorting
     numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers, encoded.dictionary.to_numpy(zero_copy_only=False)
+
+
+def number_words(keys: NDArray[np.uint64]) -> tuple[Int32s, Ints]:
+    """The same numbers of many keys of 64 bits; and where each number's key comes first.
+
+    >>> [found.tolist() for found in number_words(np.array([7, 3, 7], dtype=np.uint64))]
+    [[0, 1, 0], [0, 1]]
+    """
+    every = np.arange(len(keys), dtype=np.int32)
+    first, left, own = every, every, keys
+    for factor in _FACTORS:
+        # the first row of every place of a table; keys that share a place with others wait for the next one
+        n_bits = max(len(own).bit_length(), 1)
+        places = ((own * np.uint64(factor)) >> np.uint64(64 - n_bits)).view(np.int64)
+        table = np.empty(2**n_bits, dtype=np.int32)
+        table[places[::-1]] = left[::-1]
+        found = np.take(table, places, mode="clip")  # none is outside: this way of saying so is the fastest
+        is_other = np.take(keys, found, mode="clip") != own
+        first = found if left is every else _put(first, left, found)
+        left = left[is_other]
+        if not len(left):
+            break
+        own = keys[left]
+    else:
+        numbers, listed = number(own.view(np.int64))
+        at = np.zeros(len(listed), dtype=np.int32)
+        at[numbers[::-1]] = left[::-1]
+        first = _put(first, left, at[numbers])
+    is_first = first == every
+    codes = np.cumsum(is_first, dtype=np.int32)
+    codes -= 1
+    return np.take(codes, first, mode="clip"), np.flatnonzero(is_first)
+
+
+def _put(numbers: Int32s, places: Int32s, new: Int32s) -> Int32s:
+    numbers[places] = new
+    return numbers
 
 
 def narrowest(n_values: int) -> type[np.unsignedinteger[Any]]:

@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 from dalenius.errors import InternalError
+from dalenius.tables import reading
 from dalenius.tables.sketching import held
 from dalenius.tables.sketching.held import HeldRows
 
@@ -24,9 +25,11 @@ def connection() -> duckdb.DuckDBPyConnection:
     return made
 
 
+@pytest.mark.parametrize("piece", [2048, reading.BATCH_ROWS])
 def test_cells_of_a_row_stay_together_where_rows_come_in_another_order_each_time(
-    connection: duckdb.DuckDBPyConnection,
+    piece: int, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reading, "BATCH_ROWS", piece)
     read = HeldRows.read(connection, SHUFFLED, NAMES)
     assert set(read.held) == set(NAMES)
     rows = read.take(NAMES, slice(0, 3000), coded=False)

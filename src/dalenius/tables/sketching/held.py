@@ -19,7 +19,7 @@ import pyarrow as pa
 from dalenius.arrays import Codes, Ints
 from dalenius.errors import InternalError
 from dalenius.sql import count, identifier, identifiers
-from dalenius.tables.codes import narrowest
+from dalenius.tables.codes import in_one_piece, narrowest, number_words
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, read_batches
 
 _MOST_HELD = 2**28
@@ -42,8 +42,8 @@ class HeldRows:
     """How often each occurs, NULL last."""
     held: dict[str, Codes]
     """The codes of all rows, by column; of a large table none, or only of those that are read as codes."""
-    plain: dict[str, pa.Array]
-    """The cells of the columns that were numbered, as they are."""
+    plain: dict[str, pa.ChunkedArray]
+    """The cells of the columns that were numbered, as they are, in the pieces that they came in."""
 
     @classmethod
     def read(
@@ -91,7 +91,8 @@ class HeldRows:
         """Some columns that are held, in some rows, as a release is made of them: exact codes, or cells."""
         coded = [name for name in names if name not in self.plain]
         columns = dict(zip(coded, self.take(coded, slice(start, start + n_rows)).columns, strict=True))
-        columns |= {name: self.plain[name].slice(start, n_rows) for name in names if name in self.plain}
+        plain = {name: self.plain[name].slice(start, n_rows) for name in names if name in self.plain}
+        columns |= {name: in_one_piece(cells) for name, cells in plain.items()}
         return pa.RecordBatch.from_arrays([columns[name] for name in names], names=list(names))
 
     def take(self, names: Sequence[str], rows: Ints | slice, *, coded: bool = True) -> pa.RecordBatch:
@@ -177,11 +178,11 @@ def _can_be_numbered(
 
 def _number_columns(
     columns: dict[str, bool], read: list[pa.RecordBatch] | None
-) -> dict[str, tuple[Codes, pa.Array, pa.Array]]:
+) -> dict[str, tuple[Codes, pa.Array, pa.ChunkedArray]]:
     """By column its codes, values and cells, from the cells of all and then the hashes of texts."""
     if not columns or not read:
         return {}
-    parts = [pa.chunked_array(list(chunks)).combine_chunks() for chunks in zip(*read, strict=True)]
+    parts = [pa.chunked_array(list(chunks)) for chunks in zip(*read, strict=True)]
     hashes = iter(parts[len(columns) :])
     return {
         name: (*_number(cells, next(hashes) if is_text else cells), cells)
@@ -189,17 +190,29 @@ def _number_columns(
     }
 
 
-def _number(cells: pa.Array, known_by: pa.Array) -> tuple[Codes, pa.Array]:
+def _number(cells: pa.ChunkedArray, known_by: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     """Numbers from 0 of cells that are equal where they are known by the same, and each number's cell."""
-    codes = known_by.dictionary_encode(null_encoding="encode").indices.to_numpy()
-    first_row = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
-    first_row[codes[::-1]] = np.arange(len(codes))[::-1]  # ascending: cells are taken as they come
-    values = cells.take(pa.array(first_row))
+    codes: Codes
+    if known_by.null_count:
+        codes = in_one_piece(known_by).dictionary_encode(null_encoding="encode").indices.to_numpy()
+        first_row = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+        first_row[codes[::-1]] = np.arange(len(codes))[::-1]
+    else:
+        keys = [part.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) for part in known_by.chunks]
+        codes, first_row = number_words(np.concatenate(keys).view(np.uint64))
+    values = _take_ascending(cells, first_row)
     is_there = values.is_valid().to_numpy(zero_copy_only=False)
     if not is_there.all():
         new_code = np.where(is_there, np.cumsum(is_there) - 1, is_there.sum()).astype(np.int32)
         codes, values = new_code[codes], values.drop_null()
     return codes, values
+
+
+def _take_ascending(cells: pa.ChunkedArray, rows: Ints) -> pa.Array:
+    """The cells of rows that ascend, piece by piece: they need not be put together before."""
+    starts = np.cumsum([0, *map(len, cells.chunks)])
+    own = zip(cells.chunks, starts, np.split(rows, np.searchsorted(rows, starts[1:-1])), strict=False)
+    return pa.concat_arrays([part.take(pa.array(some - start)) for part, start, some in own])
 
 
 def in_batches(columns: Sequence[Codes], n_rows: int) -> Iterator[list[Codes]]:
