@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from dalenius.errors import InternalError
@@ -59,3 +61,13 @@ def test_a_table_with_other_rows_than_were_counted_is_noticed(
 ) -> None:
     with pytest.raises(InternalError, match="the table changed"):
         HeldRows.read(connection, "t", NAMES, n_rows=n_rows)
+
+
+def test_a_sample_has_the_cells_of_its_rows_coded_where_they_are_few(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    read = HeldRows.read(connection, "t", NAMES)
+    rows = np.array([5, 7, 2999])
+    sample = read.sample(NAMES, rows)
+    assert sample.to_pylist() == read.take(NAMES, rows, coded=False).to_pylist()
+    assert {one.name for one in sample.schema if pa.types.is_dictionary(one.type)} == {"few"}

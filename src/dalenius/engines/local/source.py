@@ -149,7 +149,7 @@ class LocalSource:
         if share < 1 and are_held:
             stream = Randomness.fresh().stream("sample")
             rows = different(stream.integers(self.n_rows, size=n_rows))
-            return pa.Table.from_batches([self._held[0].take(columns, rows, coded=False)])
+            return pa.Table.from_batches([self._held[0].sample(columns, rows)])
         chosen = "" if share >= 1 else f" USING SAMPLE {100 * share:.9f} PERCENT (bernoulli)"
         query = f"SELECT {identifiers(columns)} FROM ({self.select}){chosen}"
         return self.connection.sql(query).to_arrow_table()
@@ -171,7 +171,7 @@ class LocalSource:
         self._coded.append(background.start(self._find_coded))
 
     def _find_coded(self, connection: duckdb.DuckDBPyConnection) -> DictionaryColumns:
-        return DictionaryColumns.of(connection, self.select, numbers=True)
+        return DictionaryColumns.of(connection, self.select, numbers=True, schema=self.schema)
 
 
 def find_relation(connection: duckdb.DuckDBPyConnection, policy: Policy, spill: Path | None) -> str:

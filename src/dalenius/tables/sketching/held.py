@@ -56,7 +56,9 @@ class HeldRows:
     ) -> HeldRows:
         """Read these columns, of which some may be known, as far as they are held, and count those coded."""
         select = f"SELECT {identifiers(names)} FROM {relation}"
-        coded = DictionaryColumns.of(connection, select, numbers=True, known=known)
+        if known is None or known.names != tuple(names):
+            known = DictionaryColumns.of(connection, select, numbers=True, known=known)
+        coded = known
         n_rows = count(connection, f"SELECT count(*) FROM ({select})") if n_rows is None else n_rows
         n_bytes = n_rows * sum(_width(cells).itemsize for cells in coded.listed.values())
         others = _can_be_numbered(connection, select, coded)
@@ -95,15 +97,21 @@ class HeldRows:
         columns |= {name: in_one_piece(cells) for name, cells in plain.items()}
         return pa.RecordBatch.from_arrays([columns[name] for name in names], names=list(names))
 
+    def sample(self, names: Sequence[str], rows: Ints) -> pa.RecordBatch:
+        """Some rows of columns that are held: those of few values as dictionary arrays, others as cells."""
+        columns = [self._column(name, rows, coded=name not in self.plain) for name in names]
+        return pa.RecordBatch.from_arrays(columns, names=list(names))
+
     def take(self, names: Sequence[str], rows: Ints | slice, *, coded: bool = True) -> pa.RecordBatch:
         """Some columns that are held, in some rows, as dictionary arrays or as their cells."""
-        columns = []
-        for name in names:
-            codes, cells = self.held[name][rows], self.cells[name]
-            is_null = codes == len(cells) if self.counts[name][-1] else None
-            indices = pa.array(codes.astype(_width(cells), copy=False), mask=is_null)
-            columns.append(pa.DictionaryArray.from_arrays(indices, cells) if coded else cells.take(indices))
+        columns = [self._column(name, rows, coded=coded) for name in names]
         return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+    def _column(self, name: str, rows: Ints | slice, *, coded: bool) -> pa.Array:
+        codes, cells = self.held[name][rows], self.cells[name]
+        is_null = codes == len(cells) if self.counts[name][-1] else None
+        indices = pa.array(codes.astype(_width(cells), copy=False), mask=is_null)
+        return pa.DictionaryArray.from_arrays(indices, cells) if coded else cells.take(indices)
 
 
 def _width(cells: pa.Array) -> np.dtype[np.unsignedinteger]:
