@@ -146,6 +146,21 @@ def test_ends_that_are_not_known_are_a_range(release: StoredRelease, table: pa.T
     assert {row.status for row in known} == {"exact"}
 
 
+def test_a_median_whose_interval_is_one_number_is_not_called_certain(tmp_path: Path) -> None:
+    """The numbers are few: the interval ends where it begins, and another median is possible."""
+    rng = np.random.default_rng(2)
+    table = pa.table(
+        {"sex": rng.choice(["F", "M"], 400), "grade": rng.choice([1, 2, 3], 400, p=[0.3, 0.4, 0.3])}
+    )
+    release = write_release(tmp_path, table, ["grade"], deal(coded(table, ["grade"]), {4: 100}, rng))
+    answer = ask(release, "SELECT sex, MEDIAN(grade) FROM t GROUP BY sex")
+    assert [(row.low, row.estimate, row.high) for row in answer.rows] == [(2.0, 2.0, 2.0)] * 2
+    assert {row.status for row in answer.rows} == {"estimate"}
+    assert answer.sentence.startswith("about 95 %")
+    (whole,) = ask(release, "SELECT MEDIAN(grade) FROM t").rows
+    assert (whole.estimate, whole.status) == (2.0, "exact")
+
+
 @pytest.mark.parametrize("fraction", [0.0, 0.37, 1.0])
 def test_thresholds_are_found_among_many_numbers(tmp_path: Path, fraction: float) -> None:
     """More numbers than are tried at first: the search ends at the very one."""

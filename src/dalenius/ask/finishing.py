@@ -138,7 +138,7 @@ def _row(
 ) -> AnswerRow:
     column, certain = result.column, bool(result.is_certain[i])
     status: Status = "consistent" if request.consistent else "estimate"
-    if certain or column.std_error[i] == 0:
+    if certain:  # a quantile's interval may be one number that most of its law has, and not all
         status = "exact"
     elif np.isinf(column.std_error[i]):
         status = "undetermined"
