@@ -161,6 +161,16 @@ def test_a_median_whose_interval_is_one_number_is_not_called_certain(tmp_path: P
     assert (whole.estimate, whole.status) == (2.0, "exact")
 
 
+def test_numbers_that_are_all_the_same_do_not_deviate(tmp_path: Path) -> None:
+    """What rounding leaves of squares was a deviation of a millionth, and called certain."""
+    table = pa.table({"x": [0.1] * 300, "y": [*range(150)] * 2, "d": ["a", "b", "c"] * 100})
+    release = write_release(tmp_path, table, ["d"], np.arange(300) // 3)
+    question = "SELECT d, STDDEV(x), VAR_POP(x), VAR_SAMP(x) FILTER (WHERE y > 999) FROM t GROUP BY d"
+    for *found, nobody in zip(*[iter(ask(release, question).rows)] * 3, strict=True):
+        assert [(row.estimate, row.std_error, row.low, row.high) for row in found] == [(0.0,) * 4] * 2
+        assert (nobody.estimate, nobody.status) == (None, "exact")
+
+
 @pytest.mark.parametrize("fraction", [0.0, 0.37, 1.0])
 def test_thresholds_are_found_among_many_numbers(tmp_path: Path, fraction: float) -> None:
     """More numbers than are tried at first: the search ends at the very one."""

@@ -181,7 +181,11 @@ class Wanted:
     def finish(self, column: Column) -> Column:
         """The result of the whole, from that of the formula inside."""
         for one in reversed(self.around):
-            column = _take_root(column) if isinstance(one, Root) else _within(column, self._bounds(one))
+            if isinstance(one, Root):
+                column = _take_root(column)
+                continue
+            least, most = self._bounds(one)
+            column = _settled_at(least, column) if least == most else _within(column, (least, most))
         return column
 
     def _bounds(self, bounded: Bounded) -> tuple[float, float]:
@@ -347,6 +351,18 @@ def _take_root(column: Column) -> Column:
         # where the square may be 0 the first order says nothing
         error = np.where(np.isfinite(error), error, (high - low) / 4)
     return Column(estimate=estimate, std_error=error, low=low, high=high)
+
+
+def _settled_at(number: float, column: Column) -> Column:
+    """The only number that is possible, whatever rounding made of it: where all numbers are the same one."""
+    is_null = np.isnan(column.estimate)
+    found = np.where(is_null, np.nan, number)
+    return Column(
+        estimate=found,
+        std_error=np.where(is_null, column.std_error, 0.0),
+        low=np.where(is_null, column.low, number),
+        high=np.where(is_null, column.high, number),
+    )
 
 
 def _within(column: Column, possible: tuple[float | Floats, float | Floats]) -> Column:
