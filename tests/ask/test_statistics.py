@@ -171,6 +171,20 @@ def test_numbers_that_are_all_the_same_do_not_deviate(tmp_path: Path) -> None:
         assert (nobody.estimate, nobody.status) == (None, "exact")
 
 
+def test_ends_of_many_groups_are_in_their_ranges(tmp_path: Path) -> None:
+    """Not every threshold is tried in each of so many groups."""
+    rng = np.random.default_rng(4)
+    table = pa.table({"x": rng.permutation(1_200) / 10, "d": np.arange(1_200) % 600})
+    release = write_release(tmp_path, table, ["d"], np.arange(1_200) // 2)
+    x, d = (table[name].to_numpy() for name in ("x", "d"))
+    for row in ask(release, "SELECT d, MIN(x), MAX(x) FROM t GROUP BY d").rows:
+        own = x[d == row.group[0][1]]
+        truth = own.min() if "MIN" in row.column else own.max()
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low <= truth <= row.high
+
+
 @pytest.mark.parametrize("fraction", [0.0, 0.37, 1.0])
 def test_thresholds_are_found_among_many_numbers(tmp_path: Path, fraction: float) -> None:
     """More numbers than are tried at first: the search ends at the very one."""

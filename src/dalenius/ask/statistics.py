@@ -275,8 +275,9 @@ class _QuantileSearch:
         last = len(self.numbers) - 1
         if last < 0:
             return _nothing(len(self.count))
-        may, must = (end for _, end in (self._bracket(passes) for passes in self._tests()))
-        low, high = self.numbers[np.minimum(may, last)], self.numbers[np.minimum(must, last)]
+        (before, may), (_, must) = (self._bracket(passes) for passes in self._tests())
+        # of many groups not all thresholds are tried: somebody may have what is above the last that fails
+        low, high = self.numbers[np.minimum(before + 1, last)], self.numbers[np.minimum(must, last)]
         nobody = may > last
         known = nobody | ((low == high) & (must <= last))
         return Result(
