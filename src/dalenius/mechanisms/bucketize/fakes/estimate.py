@@ -21,7 +21,7 @@ from dalenius.plain import Stated
 from dalenius.release.manifest import MOST_ROWS
 from dalenius.tables.histogram import Value, write_cells
 
-_SCALINGS = 60
+_SCALINGS, _STEPS, _CLOSE, _FARTHEST = 60, 60, 1e-9, 2.0
 _BUCKETS_AT_ONCE = 20_000
 
 
@@ -128,10 +128,50 @@ def _chunks(place: Ints, n_buckets: int) -> Iterator[tuple[Ints, int, int]]:
 
 
 def _scale(expected: Floats, bucket: Ints, value: Ints, size: int, counts: Ints) -> Floats:
-    """Expectations that add up to the bucket's people and to the value's records."""
+    """Expectations that add up to the bucket's people and to the value's records.
+
+    Where some entries must be fakes, or cannot be, scaling by turns hardly gets there: Newton's steps do.
+    """
     for _ in range(_SCALINGS):
         by_value = np.bincount(value, expected, len(counts))
         expected = expected * (counts / np.maximum(by_value, 1e-300))[value]
         by_bucket = np.bincount(bucket, expected)
         expected = expected * (size / np.maximum(by_bucket, 1e-300))[bucket]
+    for _ in range(_STEPS):
+        missing = counts - np.bincount(value, expected, len(counts))
+        if np.abs(missing).max(initial=0.0) < _CLOSE:
+            break
+        step = _newton_step(expected, bucket, value, missing)
+        expected = expected * np.exp(np.clip(step, -_FARTHEST, _FARTHEST))
+        expected = expected * (size / np.maximum(np.bincount(bucket, expected), 1e-300))[bucket]
     return expected
+
+
+def _newton_step(expected: Floats, bucket: Ints, value: Ints, missing: Floats) -> Floats:
+    """Of each entry: how much its logarithm moves so that values gain what is missing and buckets nothing.
+
+    The equations of the values, those of the buckets eliminated, by conjugate gradients.
+    """
+    of_bucket = np.maximum(np.bincount(bucket, expected), 1e-300)
+    diagonal = np.maximum(np.bincount(value, expected, len(missing)), 1e-12)
+
+    def in_buckets(weights: Floats) -> Floats:
+        return np.asarray(np.bincount(bucket, expected * weights[value]) / of_bucket)
+
+    def product(weights: Floats) -> Floats:
+        back = np.bincount(value, expected * in_buckets(weights)[bucket], len(missing))
+        return np.asarray(diagonal * weights - back)
+
+    found, rest = np.zeros(len(missing)), missing.astype(np.float64)
+    scaled = rest / diagonal
+    towards, size = scaled, float(rest @ scaled)
+    for _ in range(_STEPS):
+        ahead = product(towards)
+        curved = float(towards @ ahead)
+        if curved <= 0 or size < _CLOSE**2:
+            break
+        found, rest = found + size / curved * towards, rest - size / curved * ahead
+        scaled = rest / diagonal
+        before, size = size, float(rest @ scaled)
+        towards = scaled + size / before * towards
+    return np.asarray(found[value] - in_buckets(found)[bucket])
