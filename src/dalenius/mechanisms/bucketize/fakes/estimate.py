@@ -138,7 +138,7 @@ def _scale(expected: Floats, bucket: Ints, value: Ints, size: int, counts: Ints)
         by_bucket = np.bincount(bucket, expected)
         expected = expected * (size / np.maximum(by_bucket, 1e-300))[bucket]
     for _ in range(_STEPS):
-        missing = counts - np.bincount(value, expected, len(counts))
+        missing = np.asarray(counts - np.bincount(value, expected, len(counts)), dtype=np.float64)
         if np.abs(missing).max(initial=0.0) < _CLOSE:
             break
         step = _newton_step(expected, bucket, value, missing)
@@ -162,7 +162,7 @@ def _newton_step(expected: Floats, bucket: Ints, value: Ints, missing: Floats) -
         back = np.bincount(value, expected * in_buckets(weights)[bucket], len(missing))
         return np.asarray(diagonal * weights - back)
 
-    found, rest = np.zeros(len(missing)), missing.astype(np.float64)
+    found, rest = np.zeros(len(missing)), missing
     scaled = rest / diagonal
     towards, size = scaled, float(rest @ scaled)
     for _ in range(_STEPS):
