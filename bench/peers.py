@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ import pandas as pd
 
 from dalenius.reproduce.microdata import data_folder
 
+_LEDGER = "DALENIUS_LEDGER"
 _ELL = 3
 _QUASI = ["age", "sex", "education", "marital"]
 _SENSITIVE = "illness"
@@ -115,6 +117,7 @@ def _measure(job: str, table: Path) -> None:
     frame = pd.read_parquet(table)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        os.environ[_LEDGER] = str(Path(folder) / "ledger")  # the same table is published again and again here
         run = _JOBS[job](frame, Path(folder))
         started = time.perf_counter()
         run()
@@ -129,7 +132,6 @@ def _policy(frame: pd.DataFrame, folder: Path, promise: dict[str, Any], mechanis
         {
             "source": frame,
             "release": str(folder / "release"),
-            "ledger": {"path": str(folder / "ledger")},  # the same table is published again and again here
             "columns": {"quasi": _QUASI, "sensitive": [_SENSITIVE]},
             "promise": promise,
             "mechanism": mechanism,

@@ -212,14 +212,15 @@ def publish(session: Any, name: str, table: Path, release: Path) -> int:
     import dalenius
     from dalenius.engines.registry import engine_named
     from dalenius.publishing import write_release
+    from dalenius.release.ledger import ENVIRONMENT
 
+    os.environ[ENVIRONMENT] = str(release.with_name("ledger"))  # the same table is published again and again
     roles = {"quasi": list(QUASI), "sensitive": ["disease"]}
     policy = dalenius.Policy.from_dict(
         {
             "source": session.read.parquet(str(table)) if name == FRAME else str(table),
             "release": str(release),
             "columns": roles,
-            "ledger": {"path": str(release.with_name("ledger"))},
             **MECHANISMS[name.removesuffix("-frame")],
         }
     )
