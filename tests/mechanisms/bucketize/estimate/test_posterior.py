@@ -198,6 +198,17 @@ def test_a_sum_of_terms_is_one_target() -> None:
     assert found.std_error[0] == pytest.approx(found.std_error[1], rel=1e-6)
 
 
+def test_where_matchings_hardly_vary_nothing_overflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    match, uniform = np.array([0.0, 0.5, 3.0, 1e9, 1.0]), np.array([1.0, 1.0, 2.0, 0.0, 1e-310])
+    monkeypatch.setattr(Posterior, "_matched", lambda *_: (np.zeros(5), match))
+    monkeypatch.setattr(Posterior, "_spread", lambda *_: (np.ones(5), uniform))
+    buckets, *_ = small()
+    columns = [Quasi(codes=np.arange(buckets.n_rows) % 2)]
+    sums = ScoreSums.of(buckets, [Score(rows=np.arange(buckets.n_rows))])
+    found = Posterior.of(buckets, columns, None).parts(sums, Targets.of([[(0, np.ones(2))]]))
+    assert found.moved.tolist() == [0.0, 0.5, 1.0, 1.0, 1.0]
+
+
 def test_averages_by_value_look_only_at_buckets_that_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same variances as with all rows, and rows in all as many as there are pairs of row and value."""
     rng = np.random.default_rng(13)

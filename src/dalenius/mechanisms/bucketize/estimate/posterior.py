@@ -156,7 +156,8 @@ class Posterior:
         """The mean of every target, and what its variance is made of."""
         mean, match = self._matched(sums, targets)
         effects, uniform = self._spread(sums, targets)
-        moved = np.clip(match / np.maximum(uniform, 1e-300), 0.0, 1.0)
+        share = np.minimum(match, uniform) / np.maximum(uniform, 1e-300)
+        moved = np.where(match > uniform, 1.0, np.maximum(share, 0.0))
         return Parts(mean=mean, match=match, effects=moved * effects, moved=moved)
 
     def _matched(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
