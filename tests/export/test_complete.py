@@ -61,6 +61,36 @@ def test_every_matching_of_a_bucket_is_equally_likely() -> None:
     assert abs(hits - n * share) <= FAR * math.sqrt(n * share * (1 - share))
 
 
+@pytest.mark.parametrize(("n_people", "n_fakes"), [(600, 1), (1_500, 1), (600, 2)])
+def test_releases_with_fakes_are_completed_without_them(n_people: int, n_fakes: int, tmp_path: Path) -> None:
+    """With too few people for effects, and with them; every value of a bucket at most as often as listed."""
+    rng = np.random.default_rng(n_people)
+    illness = [f"d{k}" for k in rng.choice(7, n_people, p=[0.2, 0.2, 0.16, 0.14, 0.12, 0.1, 0.08])]
+    policy = {
+        "source": pa.table({"age": rng.integers(20, 60, n_people), "illness": illness}),
+        "release": tmp_path / "f.release",
+        "columns": {"quasi": ["age"], "sensitive": ["illness"]},
+        "promise": {"kind": "l-diversity", "l": 3},
+        "mechanism": {"kind": "bucketize", "fakes": n_fakes},
+    }
+    stored = StoredRelease.open(dalenius.publish(dalenius.Policy.from_dict(policy), seed=2).path)
+    bucket = stored.read("qit", ("bucket",)).column("bucket").to_pylist()
+    entries = stored.read("st", ("bucket", "illness", "count")).to_pylist()
+    listed = Counter({(row["bucket"], row["illness"]): row["count"] for row in entries})
+    n_copies, total = 20, Counter[str]()
+    for copy in draw_copies(stored, n_copies, seed=4):
+        values = copy.column("illness").to_pylist()
+        held = Counter(zip(bucket, values, strict=True))
+        assert all(listed[place] >= n for place, n in held.items())
+        assert len(values) == n_people
+        total.update(values)
+    for value, n in Counter(illness).items():  # which the manifest states
+        n_listed = sum(row["count"] for row in entries if row["illness"] == value)
+        assert abs(total[value] / n_copies - n) < 0.03 * n_people
+        assert total[value] <= n_copies * n_listed
+    assert "are fakes" in write_copies(stored, tmp_path / "copies", copies=1).assumes
+
+
 def exact_first(published: list[int], gamma: float) -> float:
     """The chance that the first record had the value 0, over all tables and shares with a uniform prior."""
     weights = [0.0, 0.0]

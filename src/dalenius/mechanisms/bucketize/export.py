@@ -9,12 +9,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import InputError
 from dalenius.mechanisms.base import AS_IT_IS, Completion, Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.estimate import MATCHING
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.published import read, read_tables
+from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.randomness import random_keys
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifiers
@@ -95,36 +94,36 @@ ASSUMES_EFFECTS = (
 )
 
 
+_FAKES_DRAWN = ". Which values of a bucket are fakes is drawn as well, by the law that the manifest states"
+
+
 def complete(release: StoredRelease) -> Completion:
     """Fit the effects of the columns once; every draw is another matching, given other effects."""
-    if read(release.manifest).fakes is not None:
-        raise InputError(
-            "a release with fake values cannot be completed: nobody can say which values are fake",
-            hint="`dalenius ask` takes the fakes into account",
-        )
     from dalenius.mechanisms.bucketize.answer import BucketizedRows
     from dalenius.mechanisms.bucketize.estimate.matching import MOST_VALUES
     from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 
     rows = BucketizedRows.load(release)
     made = rows.estimator(MATCHING).made
-    if not isinstance(made, Posterior):
-        many = rows.sensitive.n_rows > MOST_VALUES
-        return replace(_complete_alike(release), too_many_values=many)
-    return _complete_from(release, rows, made)
+    if isinstance(made, Posterior):
+        return _complete_from(release, rows, made)
+    found = _complete_from(release, rows, None) if rows.has_fakes else _complete_alike(release)
+    return replace(found, too_many_values=rows.sensitive.n_rows > MOST_VALUES)
 
 
-def _complete_from(release: StoredRelease, rows: BucketizedRows, made: Posterior) -> Completion:
-    from dalenius.mechanisms.bucketize.estimate.drawing import draw_values
+def _complete_from(release: StoredRelease, rows: BucketizedRows, made: Posterior | None) -> Completion:
+    """From effects, or without any where fakes are to be left out."""
+    from dalenius.mechanisms.bucketize.estimate.drawing import draw_alike, draw_values
 
     people = _columns(read_tables(release).people)
 
     def draw(stream: np.random.Generator) -> pa.Table:
-        codes = draw_values(made, rows.buckets, stream)
+        codes = draw_alike(rows.buckets, stream) if made is None else draw_values(made, rows.buckets, stream)
         secret = {name: column.decode(codes) for name, column in rows.sensitive.columns.items()}
         return pa.table({**people, **secret})
 
-    return Completion(draw=draw, assumes=ASSUMES_EFFECTS)
+    assumes = ASSUMES if made is None else ASSUMES_EFFECTS
+    return Completion(draw=draw, assumes=assumes + (_FAKES_DRAWN if rows.has_fakes else ""))
 
 
 def _complete_alike(release: StoredRelease) -> Completion:

@@ -3,6 +3,7 @@
 First effects are drawn, from what the release leaves open about them. Given effects a matching of a bucket is
 as likely as the product of its people's p(value | columns). It is drawn by swaps: two people of a bucket
 exchange their values with the Metropolis rule, which has that law exactly in the long run, from any start.
+Fakes are people more, whom no copy has.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.estimate.effects import Everybody
 from dalenius.mechanisms.bucketize.estimate.matching import Block, Places
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+from dalenius.mechanisms.bucketize.fakes.law import symmetric_polynomials
 
 _SWEEPS, _PER_PERSON = 20, 2
 """How often everybody is offered a swap: so often, and as often again for each person of the bucket."""
+_LEAST_ODDS = 1e-12
+_ROUNDS, _CLOSE, _MOST_EXPECTED = 200, 1e-9, 1 - 1e-6
 
 
 def draw_values(posterior: Posterior, buckets: Buckets, stream: np.random.Generator) -> Ints:
@@ -29,7 +33,16 @@ def draw_values(posterior: Posterior, buckets: Buckets, stream: np.random.Genera
     effects = draw_effects(posterior, stream)
     values = np.empty(buckets.n_rows, dtype=np.int64)
     for fit in Everybody.of(posterior.features, posterior.contents, buckets).parts:
-        values[fit.places.rows] = draw_matching(fit.places, fit.logs(effects), stream)
+        values[fit.places.rows] = draw_matching(fit.places, fit.logs(effects), stream, fit.shares)
+    return values
+
+
+def draw_alike(buckets: Buckets, stream: np.random.Generator) -> Ints:
+    """The same where columns say nothing: only which values are fakes is not left to the columns."""
+    places = Places.of(buckets)
+    logs = ((block, np.zeros((*block.shape[1:], block.shape[0]))) for block in places.blocks)
+    values = np.empty(buckets.n_rows, dtype=np.int64)
+    values[places.rows] = draw_matching(places, logs, stream, np.zeros(places.n_values))
     return values
 
 
@@ -44,20 +57,63 @@ def draw_effects(posterior: Posterior, stream: np.random.Generator) -> Floats:
     return posterior.effects + basis.effects(error * stream.normal(size=error.shape))
 
 
-def draw_matching(places: Places, logs: Iterable[tuple[Block, Floats]], stream: np.random.Generator) -> Ints:
-    """The code of a value for each row of the places, given log p of every entry, block by block."""
+def draw_matching(
+    places: Places,
+    logs: Iterable[tuple[Block, Floats]],
+    stream: np.random.Generator,
+    shares: Floats | None = None,
+) -> Ints:
+    """The code of a value for each row of the places, given log p of every entry, block by block.
+
+    With fakes `shares` are what log p is of each value where nothing is known of a person.
+    """
     found = np.empty(len(places.rows), dtype=np.int64)
     for block, own in logs:
-        slot = _draw_block(block, own.transpose(2, 0, 1), places.held[block.slots], stream)
+        log, held = own.transpose(2, 0, 1), np.rint(places.held[block.slots]).astype(np.int64)
+        if places.odds is not None and shares is not None:
+            log = np.concatenate([log, _log_of_fakes(places, block, shares)], axis=1)
+        slot = _draw_block(log, held, stream)[:, : block.shape[1]]
         value = np.take_along_axis(block.by_slot(places.value).T, slot, axis=1)
         found[block.people] = value.ravel()
     return found
 
 
-def _draw_block(block: Block, log: Floats, held: Floats, stream: np.random.Generator) -> Ints:
+def _log_of_fakes(places: Places, block: Block, shares: Floats) -> Floats:
+    """Buckets × fakes × values: such that fakes are as likely as the manifest says where people are alike."""
+    odds = np.asarray(places.odds)[block.slots].reshape(block.shape[0], -1)
+    expected = block.by_slot(places.held).T * (odds / (1 + odds))
+    own = np.log(np.maximum(weights_of_sets(expected, places.n_fakes), _LEAST_ODDS))
+    own += shares[block.by_slot(places.value).T]
+    return np.repeat(own[:, None], places.n_fakes, axis=1)
+
+
+def weights_of_sets(expected: Floats, n_chosen: int) -> Floats:
+    """Weights of values with which sets, as likely as their product, hold each as often as is expected.
+
+    >>> weights = weights_of_sets(np.array([[0.9, 0.6, 0.5]]), 2)
+    >>> products = np.array([weights[0, [0, 1]].prod(), weights[0, [0, 2]].prod(), weights[0, [1, 2]].prod()])
+    >>> (products / products.sum()).round(6).tolist()
+    [0.5, 0.4, 0.1]
+    """
+    expected = np.clip(expected, 0.0, 1.0 if n_chosen == 1 else _MOST_EXPECTED)
+    if n_chosen == 1:
+        return expected
+    weights = expected / (1 - expected)
+    for _ in range(_ROUNDS):
+        whole, without = symmetric_polynomials(weights, n_chosen), np.ones_like(weights)
+        for k in range(1, n_chosen):
+            without = whole[:, k, None] - weights * without
+        found = weights * without / np.maximum(whole[:, -1:], 1e-300)
+        weights = weights * np.divide(expected, found, out=np.zeros_like(found), where=found > 0)
+        if np.abs(found - expected).max(initial=0.0) < _CLOSE:
+            break
+    return weights
+
+
+def _draw_block(log: Floats, held: Ints, stream: np.random.Generator) -> Ints:
     """Buckets × people: which of the bucket's different values each has."""
-    n_buckets, size, width = block.shape
-    slots = np.repeat(np.tile(np.arange(width), n_buckets), held.astype(np.int64))
+    n_buckets, size, width = log.shape
+    slots = np.repeat(np.tile(np.arange(width), n_buckets), held)
     slot: Ints = stream.permuted(slots.reshape(n_buckets, size), axis=1)
     if width == 1:
         return slot
