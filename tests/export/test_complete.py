@@ -91,6 +91,30 @@ def test_releases_with_fakes_are_completed_without_them(n_people: int, n_fakes: 
     assert "are fakes" in write_copies(stored, tmp_path / "copies", copies=1).assumes
 
 
+def test_beside_fakes_copies_have_as_many_of_each_value_as_people_have(tmp_path: Path) -> None:
+    """Which the manifest states, whatever effects were drawn; which are fakes is left to chance."""
+    rng, n_people, n_copies = np.random.default_rng(0), 1_500, 12
+    age = rng.integers(20, 60, n_people)
+    logits = np.log([0.2, 0.2, 0.16, 0.14, 0.12, 0.1, 0.08]) + np.outer(
+        (age - 40) / 12, [1, -1, 0.5, -0.5, 0, 0, 0]
+    )
+    illness = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    policy = {
+        "source": pa.table(
+            {"age": age, "sex": rng.choice(["F", "M"], n_people), "illness": illness.astype(str)}
+        ),
+        "release": tmp_path / "f.release",
+        "columns": {"quasi": ["age", "sex"], "sensitive": ["illness"]},
+        "promise": {"kind": "l-diversity", "l": 3},
+        "mechanism": {"kind": "bucketize", "fakes": 1},
+    }
+    stored = StoredRelease.open(dalenius.publish(dalenius.Policy.from_dict(policy), seed=2).path)
+    drawn = [copy.column("illness").to_numpy().astype(int) for copy in draw_copies(stored, n_copies, seed=4)]
+    totals = np.stack([np.bincount(own, minlength=7) for own in drawn])
+    assert totals.mean(axis=0) == pytest.approx(np.bincount(illness), abs=0.01 * n_people)
+    assert totals.std(axis=0).max() < 0.012 * n_people
+
+
 def exact_first(published: list[int], gamma: float) -> float:
     """The chance that the first record had the value 0, over all tables and shares with a uniform prior."""
     weights = [0.0, 0.0]

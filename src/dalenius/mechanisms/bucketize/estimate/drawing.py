@@ -8,13 +8,13 @@ Fakes are people more, whom no copy has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
-from dalenius.mechanisms.bucketize.estimate.effects import Everybody
+from dalenius.mechanisms.bucketize.estimate.effects import Everybody, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Block, Places
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 from dalenius.mechanisms.bucketize.fakes.law import symmetric_polynomials
@@ -32,8 +32,10 @@ def draw_values(posterior: Posterior, buckets: Buckets, stream: np.random.Genera
         posterior = (posterior, *others)[stream.choice(len(shares) + 1, p=[1 - sum(shares), *shares])]
     effects = draw_effects(posterior, stream)
     values = np.empty(buckets.n_rows, dtype=np.int64)
-    for fit in Everybody.of(posterior.features, posterior.contents, buckets).parts:
-        values[fit.places.rows] = draw_matching(fit.places, fit.logs(effects), stream, fit.shares)
+    parts = Everybody.of(posterior.features, posterior.contents, buckets).parts
+    alike = None if buckets.fakes is None else log_shares(parts, effects)
+    for fit in parts:
+        values[fit.places.rows] = draw_matching(fit.places, fit.logs(effects), stream, alike)
     return values
 
 
@@ -55,6 +57,16 @@ def draw_effects(posterior: Posterior, stream: np.random.Generator) -> Floats:
     basis = posterior.basis
     error = np.sqrt(basis.larger / basis.precision)
     return posterior.effects + basis.effects(error * stream.normal(size=error.shape))
+
+
+def log_shares(parts: Sequence[Fit], effects: Floats) -> Floats:
+    """Of each value: log of how likely people have it on average, given these effects.
+
+    That is not its share in the release, which effects that are only drawn need not keep: were fakes compared
+    with that, a value that the draw makes likelier for most people would hardly ever be a fake.
+    """
+    found = np.sum([fit.counts @ np.exp(fit.log_chances(effects)) for fit in parts], axis=0)
+    return np.asarray(np.log(np.maximum(found / found.sum(), _LEAST_ODDS)))
 
 
 def draw_matching(
