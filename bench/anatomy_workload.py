@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from dalenius.demo_data import hospital
 from dalenius.evaluate.original import CountQuestion, Original
 from dalenius.evaluate.workload import AnatomyWorkload
 from dalenius.policy import Policy
@@ -19,6 +20,7 @@ TABLES = {
     "kdd": ("kdd_workers.csv.gz", "occupation_code"),
     "education": ("kdd_education.csv.gz", "education"),
 }
+_DEMO, _NO_COLUMNS = "demo", ["patient_id", "name"]
 
 
 def questions(original: Original, n: int, rng: np.random.Generator) -> list[CountQuestion]:
@@ -27,7 +29,9 @@ def questions(original: Original, n: int, rng: np.random.Generator) -> list[Coun
 
 
 def load(data: Path, name: str) -> Original:
-    """Adult with occupation, KDD workers with occupation_code, or KDD adults with education."""
+    """Adult with occupation, KDD workers with occupation_code, KDD adults with education, or the demo's."""
+    if name == _DEMO:
+        return Original.of(hospital().drop_columns(_NO_COLUMNS), ["disease"])
     file, sensitive = TABLES[name]
     return Original.of(csv.read_csv(data / file), [sensitive])
 

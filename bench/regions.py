@@ -1,10 +1,10 @@
 """What regions gain and cost, as tables for docs/regions.md.
 
-    python -m bench.regions [--data FOLDER] [--dataset adult kdd] [--releases 3] [--questions 200]
+    python -m bench.regions [--data FOLDER] [--dataset adult kdd demo] [--releases 3] [--questions 200]
 
 Every θ is published with and without regions, several times over (other random assignment, same plan), and
 asked Anatomy's workload; questions whose true count is below 0.1 % of the rows are left out of the errors.
-The deFinetti attacker is that of `dalenius audit`.
+The deFinetti attacker is that of `dalenius audit`. `demo` is the table of `dalenius demo`, whose θ is 3.
 """
 
 from __future__ import annotations
