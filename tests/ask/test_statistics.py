@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dalenius
-from dalenius.ask import ask
+from dalenius.ask import ask, statistics
 from dalenius.evaluate.sql_workload import answer_truly
 from dalenius.question.sql import parse
 from dalenius.release.folder import StoredRelease
@@ -194,3 +194,14 @@ def test_thresholds_are_found_among_many_numbers(tmp_path: Path, fraction: float
     (row,) = ask(release, f"SELECT QUANTILE_CONT(x, {fraction}) FROM t").rows
     assert row.estimate == pytest.approx(np.quantile(table["x"].to_numpy(), fraction))
     assert row.status == "exact"
+
+
+def test_thresholds_of_many_numbers_are_asked_about_in_pieces() -> None:
+    """A hundred thousand salaries in eight groups took more than a gigabyte."""
+    search = object.__new__(statistics._QuantileSearch)
+    search.numbers = np.arange(100_000.0)
+    pieces = list(search._pieces(list(range(97))))
+    assert [k for piece in pieces for k in piece] == list(range(97))
+    assert max(map(len, pieces)) * len(search.numbers) <= statistics._WEIGHTS_AT_ONCE
+    search.numbers = np.arange(10_000_000.0)
+    assert list(search._pieces([3, 5])) == [[3], [5]]

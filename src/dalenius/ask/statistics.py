@@ -12,7 +12,7 @@ settles them, whatever the secret; elsewhere there is a range and no estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,6 +32,8 @@ _FIRST, _MORE = 32, 3
 _MOST = 2_000
 """Thresholds × groups of one round; beyond, an interval ends at the next threshold that was tried."""
 _ROUNDS = 8
+_WEIGHTS_AT_ONCE = 2_000_000
+"""Thresholds × numbers that are asked about at once: each may weigh every number."""
 _ROUGH = 0.01
 """An end of an interval is the next number outwards that was tried, so far off at most, of the interval."""
 _PARTS = ("estimate", "std_error", "low", "high")
@@ -173,7 +175,8 @@ class _QuantileSearch:
         for _ in range(_ROUNDS):
             if not wanted or (self.tried and sum(map(len, wanted.values())) > _MOST):
                 break
-            self._try(sorted(wanted), wanted)
+            for some in self._pieces(sorted(wanted)):
+                self._try(some, wanted)
             wanted = {}
             for passes, is_end in zip(self._tests(), self._are_ends(), strict=True):
                 begin, end = self._bracket(passes)
@@ -181,6 +184,11 @@ class _QuantileSearch:
                 for group in np.flatnonzero(end - begin > near).tolist():
                     for k in _between(int(begin[group]), int(end[group])):
                         wanted.setdefault(k, set()).add(group)
+
+    def _pieces(self, wanted: list[int]) -> Iterator[list[int]]:
+        """No more thresholds at once than what they weigh fits into memory."""
+        n = max(1, _WEIGHTS_AT_ONCE // max(len(self.numbers), 1))
+        return (wanted[start : start + n] for start in range(0, len(wanted), n))
 
     def _are_ends(self) -> list[bool]:
         """Which of the tests are for the ends of an interval, not for the estimate."""

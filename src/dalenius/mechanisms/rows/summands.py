@@ -256,18 +256,22 @@ def _add_class(
     for index, total in enumerate(result.totals):
         bits = where if total.condition is None else where & rows_where(lookup, total.condition, value)
         parts = _scores(lookup, total, arguments, bits, value, scores, rows, member_of, len(groups))
+        of_total: dict[tuple[int, ...], Floats] = {}  # groups of rows weigh the values alike
         for row_key, score in zip(groups, parts, strict=True):
             if score is None:
                 continue
             for secret_key, those in by_secret:
-                added = value_weights(total, arguments, those)
-                is_alike = bool((added == 1).all())
-                weights = alike.get(secret_key) if is_alike else None
+                weights = of_total.get(secret_key)
                 if weights is None:
-                    weights = np.zeros(lookup.sensitive.n_rows)
-                    weights[those] = added
-                    if is_alike:
-                        alike[secret_key] = weights
+                    added = value_weights(total, arguments, those)
+                    is_alike = bool((added == 1).all())
+                    weights = alike.get(secret_key) if is_alike else None
+                    if weights is None:
+                        weights = np.zeros(lookup.sensitive.n_rows)
+                        weights[those] = added
+                        if is_alike:
+                            alike[secret_key] = weights
+                    of_total[secret_key] = weights
                 result.terms(join_keys(row_key, secret_key))[index].append((score, weights))
 
 
