@@ -98,6 +98,15 @@ class Estimates:
     """Whether this is a law of the truth, not of an estimate that may be impossible."""
     beyond: float = 0.0
     """So much further reach intervals at both ends, where the law's own tails are known to be too short."""
+    is_unbounded: bool = False
+    """Whether the means are still to be moved to what is possible."""
+
+    def bound(self, possible: Range) -> Estimates:
+        """With means that are possible."""
+        if not self.is_unbounded:
+            return self
+        low, high = (as_targets_by_components(end) for end in possible)
+        return replace(self, mean=np.clip(self.mean, low, high), is_unbounded=False)
 
     def shift(self, by: Floats) -> Estimates:
         """Estimates of each target plus a number that is known."""

@@ -98,6 +98,17 @@ def test_totals_are_sums_over_people_and_values() -> None:
     assert found.std_error(0, 0).tolist() == pytest.approx([np.sqrt(0.25 * 0.75)])
 
 
+def test_totals_of_the_same_people_of_a_group_have_one_score() -> None:
+    """Each threshold of a quantile is such a total."""
+    some = ", ".join(f"COUNT(CASE WHEN days < {n} THEN 1 END)" for n in range(3, 9))
+    found, question = estimation_of(f"SELECT sex, COUNT(*), {some} FROM t GROUP BY sex")
+    assert [len(score.rows) for score in found.asked.scores] == [2, 2]
+    assert found.totals(0)[:, 0].tolist() == [2.0, 2.0]
+    assert {score for own in question.groups.values() for terms in own for score, _ in terms} == {0, 1}
+    apart, _ = estimation_of("SELECT sex, COUNT(*), COUNT(*) FILTER (WHERE age < 35) FROM t GROUP BY sex")
+    assert sorted(len(score.rows) for score in apart.asked.scores) == [1, 2, 2, 2]
+
+
 def test_sums_over_nobody_are_null_and_counts_are_whole() -> None:
     found, question = estimation_of("SELECT SUM(age), COUNT(*) FROM t WHERE age > 90")
     kinds = [total.kind for total in question.totals]

@@ -28,7 +28,7 @@ from dalenius.question.model import (
     refuse_ratio_of_changes,
 )
 from dalenius.question.query import Query, has_ratios
-from dalenius.question.targets import Range, Score, Targets, largest_error
+from dalenius.question.targets import Estimates, Range, Score, Targets, largest_error
 from dalenius.tables.columns import CodedTable
 
 _WEIGHTS_AT_ONCE = 8_000_000
@@ -272,10 +272,16 @@ def _estimate_together(
     if not len(targets.target):
         nothing = possible[0]
         return Column(estimate=nothing, std_error=nothing, low=nothing, high=nothing), possible, False
-    found = source.estimate(targets)
+    found = estimate_within(source, targets, possible)
     low, high = found.intervals(confidence, possible)
     column = Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high)
     return column, possible, found.is_posterior
+
+
+def estimate_within(source: TargetEstimation, targets: Targets, possible: Range) -> Found:
+    """Estimates of targets that can be in this range: it is worked out once, for those who need it."""
+    found = source.estimate(targets)
+    return found.bound(possible) if isinstance(found, Estimates) else found
 
 
 def _bound(source: TargetEstimation, targets: Targets) -> Range:

@@ -46,12 +46,13 @@ def group_codes(lookup: Lookup, query: Query) -> tuple[tuple[GroupCodes, ...], t
 
 def secret_groups(keys: tuple[GroupCodes, ...], members: Ints) -> list[tuple[tuple[int, ...], Ints]]:
     """The class, split by the keys that only the sensitive value decides; -1 stands for the other keys."""
+    is_secret = [len(key.codes) > 1 and key.codes.shape[1] == 1 for key in keys]
+    if not any(is_secret):
+        return [((-1,) * len(keys), members)]
     columns = [
-        key.codes[members, 0] if len(key.codes) > 1 and key.codes.shape[1] == 1 else np.full(len(members), -1)
-        for key in keys
+        key.codes[members, 0] if secret else np.full(len(members), -1)
+        for key, secret in zip(keys, is_secret, strict=True)
     ]
-    if not columns:
-        return [((), members)]
     found, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     inverse = inverse.ravel()
     return [(tuple(key.tolist()), members[inverse == i]) for i, key in enumerate(found)]
@@ -120,7 +121,10 @@ def value_weights(total: Total, arguments: dict[Expression, Argument], those: In
     if total.argument is None:
         return np.ones(len(those))
     table = arguments[total.argument][0]
-    own = table[those, 0] if len(table) > 1 else np.full(len(those), table[0, 0])
+    if len(table) == 1:
+        own = np.full(len(those), table[0, 0])
+    else:
+        own = table[:, 0] if len(those) == len(table) else table[those, 0]
     return np.where(np.isnan(own), 0.0, own if total.kind == "sum" else 1.0)
 
 
@@ -253,9 +257,16 @@ def _add_class(
         for secret_key, _ in by_secret:
             result.terms(join_keys(row_key, secret_key))
     alike: dict[tuple[int, ...], Floats] = {}  # weights of totals to which every value of a group adds alike
+    of_rows: dict[bytes, list[int | None]] = {}  # scores of totals that count the same rows
     for index, total in enumerate(result.totals):
         bits = where if total.condition is None else where & rows_where(lookup, total.condition, value)
-        parts = _scores(lookup, total, arguments, bits, value, scores, rows, member_of, len(groups))
+        is_set = total.argument is None or arguments[total.argument][1].shape[1] == 1
+        key = bits.tobytes() if is_set and len(groups) > 1 else b""
+        parts = of_rows.get(key) if key else None
+        if parts is None:
+            parts = _scores(lookup, total, arguments, bits, value, scores, rows, member_of, len(groups))
+            if key:
+                of_rows[key] = parts
         of_total: dict[tuple[int, ...], Floats] = {}  # groups of rows weigh the values alike
         for row_key, score in zip(groups, parts, strict=True):
             if score is None:
@@ -264,15 +275,25 @@ def _add_class(
                 weights = of_total.get(secret_key)
                 if weights is None:
                     added = value_weights(total, arguments, those)
-                    is_alike = bool((added == 1).all())
-                    weights = alike.get(secret_key) if is_alike else None
-                    if weights is None:
-                        weights = np.zeros(lookup.sensitive.n_rows)
-                        weights[those] = added
-                        if is_alike:
-                            alike[secret_key] = weights
+                    weights = _weights(added, those, lookup.sensitive.n_rows, secret_key, alike)
                     of_total[secret_key] = weights
                 result.terms(join_keys(row_key, secret_key))[index].append((score, weights))
+
+
+def _weights(
+    added: Floats, those: Ints, n_values: int, key: tuple[int, ...], alike: dict[tuple[int, ...], Floats]
+) -> Floats:
+    """The weight of every sensitive value, of which some add something; what is alike is kept once."""
+    is_alike = bool((added == 1).all())
+    if is_alike and key in alike:
+        return alike[key]
+    weights = added
+    if len(those) < n_values:
+        weights = np.zeros(n_values)
+        weights[those] = added
+    if is_alike:
+        alike[key] = weights
+    return weights
 
 
 def _scores(

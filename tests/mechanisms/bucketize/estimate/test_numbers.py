@@ -11,7 +11,7 @@ import pytest
 from bench.number_coverage import _run
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.by_type import PlacesByType
-from dalenius.mechanisms.bucketize.estimate.numbers import Numbers, Traits, _uniform
+from dalenius.mechanisms.bucketize.estimate.numbers import Numbers, Traits, Weighed, _uniform
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.rows.effects import Quasi
 from dalenius.question.targets import Score, Targets
@@ -20,6 +20,11 @@ from dalenius.question.targets import Score, Targets
 def buckets_of(home: np.ndarray) -> Buckets:
     """Everybody has a value of their own."""
     return Buckets.of(home, home, np.arange(len(home)), np.ones(len(home), dtype=np.int64))
+
+
+def weighed(buckets: Buckets, targets: Targets) -> Weighed:
+    traits = Traits.of(np.arange(len(buckets.counts)).astype(float), buckets.counts)
+    return Weighed.of(buckets, traits, targets)
 
 
 def test_uniform_matchings_are_those_of_all_permutations() -> None:
@@ -35,7 +40,7 @@ def test_uniform_matchings_are_those_of_all_permutations() -> None:
         parts = [score @ weight[dealt] for score, weight in zip(scores, weights, strict=True)]
         crossed = scores[0] @ weights[1][dealt] - scores[1] @ weights[0][dealt]
         totals.append([*parts, sum(parts), sum(parts), crossed])
-    mean, variance = _uniform(sums, targets)
+    mean, variance = _uniform(sums, weighed(sums.buckets, targets))
     assert mean == pytest.approx(np.mean(totals, axis=0))
     assert variance == pytest.approx(np.var(totals, axis=0))
 
@@ -68,9 +73,8 @@ def test_what_is_no_main_effect_is_larger_where_effects_are_strong_but_not_of_su
     for numbers, is_larger in ((2.0 * sex + 0.1 * age + 0.2 * noise, True), (noise, False)):
         made = Numbers.of(buckets, columns, numbers, None)
         above = (numbers > 1).astype(float)
-        whole, part, both = made._bent(
-            buckets, Targets.of([[(0, numbers)], [(0, above)], [(0, numbers), (0, above)]])
-        )
+        targets = Targets.of([[(0, numbers)], [(0, above)], [(0, numbers), (0, above)]])
+        whole, part, both = made._bent(buckets, Weighed.of(buckets, made.traits, targets))
         assert whole == pytest.approx(0.0, abs=1e-9)
         assert part == pytest.approx(both)
         assert (part > 3) == is_larger
@@ -99,7 +103,11 @@ def test_groups_by_every_value_need_no_table_of_buckets_and_values() -> None:
     assert places is not None
     score = Score(rows=np.flatnonzero(rng.random(len(value)) < 0.5))
     targets = Targets.of([[(0, own)] for own in np.eye(n_values)])
-    for part, most in ((possible_range, 2 * size), (_uniform, copies)):
+    parts = (
+        (possible_range, 2 * size),
+        (lambda sums, targets: _uniform(sums, weighed(buckets, targets)), copies),
+    )
+    for part, most in parts:
         sums = ScoreSums.of(buckets, [score], None, places)
         sums.in_buckets(0)
         sums.numbers(0, range(len(places.parts)))  # kept in any case

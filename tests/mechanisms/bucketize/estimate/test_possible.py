@@ -56,6 +56,14 @@ def test_other_weights_have_no_range() -> None:
         assert low[1] >= 0
 
 
+def test_what_a_sum_without_limits_has_besides_is_not_worked_out() -> None:
+    sums = ScoreSums.of(buckets(), [Score(rows=np.arange(3)), Score(rows=np.arange(2))])
+    targets = Targets.of([[(0, np.array([0.5, 0.0, 0.0])), (1, np.ones(3))]])
+    low, high = possible_range(sums, targets)
+    assert (low.tolist(), high.tolist()) == ([-np.inf], [np.inf])
+    assert not sums._sums
+
+
 def test_a_cut_interval_is_never_empty_and_keeps_its_tails() -> None:
     estimate, error = np.array([-6.0, -3.0, 0.0, 4.0, 50.0, 104.0]), np.full(6, 2.0)
     possible = np.zeros(6), np.full(6, 100.0)

@@ -15,18 +15,18 @@ the variance Σ(s − s̄)²·Σ(w − w̄)²/(k − 1); of that the columns exp
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
 
-from dalenius.arrays import Floats, Ints, Sparse
+from dalenius.arrays import Floats, Ints, Sparse, to_scipy
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, find_basis
 from dalenius.mechanisms.rows.traits import OWN, neighbours, standard_units
 from dalenius.question.targets import Estimates, Targets
 
+_ONE = np.zeros(1, dtype=np.int64)
 N_BINS = 32
 RHO = 1e-3
 """The relative variance of what is no main effect."""
@@ -72,17 +72,52 @@ class Traits:
         root = neighbours(np.bincount(bins, counts).astype(float), OWN[-1])
         return cls(bin_of=bins, root=root, number=standard_units(numbers, counts))
 
-    def under(self, weights: Floats) -> Floats:
-        """Terms × traits: Σ w·φ over the values, for weights terms × values."""
+    def under(self, weights: Floats, times: Floats) -> Floats:
+        """Terms × traits: Σ w·φ over the values, each so many times, for weights values × terms."""
         n_values = len(self.bin_of)
-        one = sp.csr_array((np.ones(n_values), self.bin_of, np.arange(n_values + 1)))
-        return np.column_stack([np.asarray(weights @ one) @ self.root, weights @ self.number])
+        own = sp.csc_array((times, self.bin_of, np.arange(n_values + 1)), shape=(len(self.root), n_values))
+        return np.column_stack([np.asarray(own @ weights).T @ self.root, weights.T @ (times * self.number)])
 
     def inside(self, contents: Sparse) -> Floats:
         """Contents of buckets × traits: Σ φ over what they hold."""
         shape = (contents.shape[0], len(self.root))
         bins = Sparse.of(contents.rows, self.bin_of[contents.columns], contents.data, shape)
         return np.column_stack([bins @ self.root, contents @ self.number])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weighed:
+    """Targets, and what is made of their weights alone."""
+
+    targets: Targets
+    across: Floats
+    """Values × terms: the weights."""
+    held: Floats
+    """Contents of buckets × terms: Σ w over what they hold."""
+    squares: Floats
+    """The same of w²."""
+    own: Floats
+    """Terms × traits: Σ w·φ over all people."""
+    mean: Floats
+    variance: Floats
+    """Of each term's weights over all people."""
+
+    @classmethod
+    def of(cls, buckets: Buckets, traits: Traits, targets: Targets) -> Weighed:
+        """Of these targets."""
+        contents, counts = to_scipy(buckets.composition), buckets.counts
+        across = np.ascontiguousarray(targets.weights.T)
+        squared = across**2
+        mean = counts @ across / buckets.n_rows
+        return cls(
+            targets=targets,
+            across=across,
+            held=np.asarray(contents @ across),
+            squares=np.asarray(contents @ squared),
+            own=traits.under(across, counts),
+            mean=mean,
+            variance=counts @ squared / buckets.n_rows - mean**2,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,6 +134,8 @@ class Numbers:
     held: Floats
     """Contents of buckets × traits: Σ φ over what they hold."""
     white: Floats
+    strength: list[float] = field(default_factory=list)
+    """Which part of the numbers' ranks the columns explain, once that was asked for."""
     name = "matching"
     assumption = (
         "a number depends on the published columns by a main effect of each, of a size that the release "
@@ -139,66 +176,73 @@ class Numbers:
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
-        possible = possible_range(sums, targets)
-        targets = _merged(targets)
-        left = 1 - self._explained(sums.buckets, targets)
-        rest_of = RHO * (1 + self._bent(sums.buckets, targets))
-        uniform_mean, match = _uniform(sums, targets)
-        added, effects, rest = self._spread(sums, targets)
+        weighed = Weighed.of(sums.buckets, self.traits, _merged(targets))
+        left = 1 - self._explained(sums.buckets, weighed)
+        rest_of = RHO * (1 + self._bent(sums.buckets, weighed))
+        uniform_mean, match = _uniform(sums, weighed)
+        added, effects, rest = self._spread(sums, weighed)
         return Estimates(
-            mean=np.tile(np.clip(uniform_mean + added, *possible)[:, None], len(LARGER)),
+            mean=np.tile((uniform_mean + added)[:, None], len(LARGER)),
             variance=(left * match + rest_of * rest)[:, None] + effects,
             weight=np.tile([share for _, share in LARGER], (targets.n_targets, 1)),
             is_posterior=True,
+            is_unbounded=True,
         )
 
-    def _explained(self, buckets: Buckets, targets: Targets) -> Floats:
+    def _explained(self, buckets: Buckets, weighed: Weighed) -> Floats:
         """Of each target: the least part of its weights' variance that the effects explain."""
-        least = np.full(targets.n_targets, _MOST_EXPLAINED)
-        np.minimum.at(least, targets.target, self._share(buckets, targets.weights))
+        least = np.full(weighed.targets.n_targets, _MOST_EXPLAINED)
+        np.minimum.at(least, weighed.targets.target, self._share(buckets, weighed))
         return least
 
-    def _share(self, buckets: Buckets, weights: Floats) -> Floats:
-        """Of each of some weights (terms × values): the part of their variance that the effects explain."""
-        counts = buckets.counts / buckets.n_rows
-        mean = weights @ counts
-        variance = weights**2 @ counts - mean**2
-        together = self.traits.under(weights * counts)
-        together -= np.outer(mean, self.traits.under(counts[None]))
+    def _share(self, buckets: Buckets, weighed: Weighed) -> Floats:
+        """Of each of some terms: the part of its weights' variance that the effects explain."""
+        one = np.ones((len(buckets.counts), 1))
+        together = weighed.own / buckets.n_rows
+        together -= np.outer(weighed.mean, self.traits.under(one, buckets.counts / buckets.n_rows))
         means = self.basis.features @ (self.place @ (together @ self.basis.values).T)  # features × terms
         told = np.einsum("ft,fg,gt->t", means, self.covariance, means, optimize=True)
+        variance = weighed.variance
         return np.asarray(np.divide(told, variance, out=np.ones_like(told), where=variance > 0))
 
-    def _bent(self, buckets: Buckets, targets: Targets) -> Floats:
-        """By how much larger what is no main effect is of each target."""
-        counts = buckets.counts / buckets.n_rows
-        number, weights = self.traits.number, targets.weights
-        order = np.argsort(number, kind="stable")
+    def _strength(self, buckets: Buckets) -> float:
+        """The part of the variance of the numbers' ranks that the effects explain."""
+        counts, order = buckets.counts / buckets.n_rows, np.argsort(self.traits.number, kind="stable")
         rank = np.empty(len(order))
         rank[order] = np.cumsum(counts[order]) - counts[order] / 2
-        strength = float(np.clip(self._share(buckets, rank[None])[0], 0.0, 1.0))
-        variance = (weights**2 @ counts - (weights @ counts) ** 2) * (number**2 @ counts)
+        target = Targets(n_targets=1, target=_ONE, score=_ONE, weights=rank[None])
+        return float(np.clip(self._share(buckets, Weighed.of(buckets, self.traits, target))[0], 0.0, 1.0))
+
+    def _bent(self, buckets: Buckets, weighed: Weighed) -> Floats:
+        """By how much larger what is no main effect is of each target."""
+        if not self.strength:
+            self.strength.append(self._strength(buckets))
+        counts, number = buckets.counts / buckets.n_rows, self.traits.number
+        variance = weighed.variance * (number**2 @ counts)
         straight = np.divide(
-            ((weights * counts) @ number) ** 2, variance, out=np.ones_like(variance), where=variance > 0
+            ((counts * number) @ weighed.across) ** 2,
+            variance,
+            out=np.ones_like(variance),
+            where=variance > 0,
         )
-        found = np.zeros(targets.n_targets)
-        np.maximum.at(found, targets.target, 1 - straight)
-        return _BENT * strength**_POWER * found
+        found = np.zeros(weighed.targets.n_targets)
+        np.maximum.at(found, weighed.targets.target, 1 - straight)
+        return _BENT * self.strength[0] ** _POWER * found
 
-    def _moved(self, buckets: Buckets, weights: Floats) -> Floats:
+    def _moved(self, buckets: Buckets, weighed: Weighed) -> Floats:
         """Terms × traits: wᵀΩφ."""
-        own = self.traits.under(weights * buckets.counts)
         scale = (buckets.copies / buckets.type_size)[:, None]
-        return np.asarray(own - (buckets.composition @ weights.T).T @ (scale * self.held))
+        return np.asarray(weighed.own - weighed.held.T @ (scale * self.held))
 
-    def _spread(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats, Floats]:
+    def _spread(self, sums: ScoreSums, weighed: Weighed) -> tuple[Floats, Floats, Floats]:
         """Of each target: what effects add, and variances by effects (for each of `LARGER`) and the rest."""
+        targets = weighed.targets
         used, place = np.unique(targets.score, return_inverse=True)
         place = place.ravel()
         related = sums.with_features(self.features, used.tolist())
         with_features = np.stack(related) if related else np.zeros((0, len(self.white)))
         loads, plain = (with_features @ self.basis.features)[place], (with_features @ self.white)[place]
-        moved = self._moved(sums.buckets, targets.weights)
+        moved = self._moved(sums.buckets, weighed)
         turned = moved @ self.basis.values
         told = self.basis.told
         added = targets.add_up(np.einsum("tf,fv,tv->t", loads, self.place, turned, optimize=True))
@@ -258,14 +302,12 @@ def _merged(targets: Targets) -> Targets:
     )
 
 
-def _uniform(sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
+def _uniform(sums: ScoreSums, weighed: Weighed) -> tuple[Floats, Floats]:
     """Of each target: its mean and variance if every matching of a bucket is as likely as the next."""
-    buckets = sums.buckets
-    held, n_terms = buckets.composition @ targets.weights.T, len(targets.score)
-    n_types = len(buckets.copies)
-    squares = buckets.composition @ (targets.weights**2).T
+    buckets, targets, held = sums.buckets, weighed.targets, weighed.held
+    n_terms, n_types = len(targets.score), len(buckets.copies)
     less = np.maximum(buckets.size - 1, 1)
-    scatter = np.maximum(squares - held**2 / buckets.type_size[:, None], 0.0)
+    scatter = np.maximum(weighed.squares - held**2 / buckets.type_size[:, None], 0.0)
     mean, variance = np.zeros(n_terms), np.zeros(n_terms)
     for score in np.unique(targets.score).tolist():
         terms = np.flatnonzero(targets.score == score)
@@ -275,7 +317,7 @@ def _uniform(sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
         variance[terms] = np.bincount(buckets.type_of, products / less, n_types) @ scatter[:, terms]
     both = targets.add_up(variance)
     for first, second, i, j in _pairs(targets):
-        own = buckets.composition @ (targets.weights[i] * targets.weights[j]).T
+        own = buckets.composition @ (weighed.across[:, i] * weighed.across[:, j])
         own -= held[:, i] * held[:, j] / buckets.type_size[:, None]
         by_type = np.bincount(buckets.type_of, _products(sums, first, second) / less, n_types)
         np.add.at(both, targets.target[i], 2 * by_type @ own)

@@ -25,18 +25,21 @@ def possible_range(sums: ScoreSums, targets: Targets) -> Range:
     """
     low, high = np.zeros(len(targets.score)), np.zeros(len(targets.score))
     is_set, is_count = _are_sets(targets), sums.is_count
-    by_value = sums.buckets.composition.transpose()
-    for score, terms in by_score(targets, np.flatnonzero(is_set)):
+    is_open = np.zeros(targets.n_targets, dtype=bool)
+    is_open[targets.target[~is_set]] = True  # whatever their other terms can be
+    by_value: list[Sparse] = []
+    for score, terms in by_score(targets, np.flatnonzero(~is_open[targets.target])):
         if sums.places is not None and is_count[score]:
             wanted = np.asarray(targets.weights[terms].any(axis=0))
             by_type = _ByType.of(sums, score, wanted)
             for part in _parts(terms, len(by_type.size)):
                 low[part], high[part] = by_type.bound(targets.weights[part])
             continue
+        by_value = by_value or [sums.buckets.composition.transpose()]
         own = _Counted.of(sums, score) if is_count[score] else _ranked(sums, score)
         for part in _parts(terms, own.n_rows):
             low[part], high[part] = own.bound(
-                _hold(sums.buckets.composition, by_value, targets.weights[part])
+                _hold(sums.buckets.composition, by_value[0], targets.weights[part])
             )
     low[~is_set], high[~is_set] = -np.inf, np.inf
     return targets.add_up(low), targets.add_up(high)
