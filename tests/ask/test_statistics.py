@@ -11,7 +11,11 @@ import pytest
 import dalenius
 from dalenius.ask import ask, statistics
 from dalenius.evaluate.sql_workload import answer_truly
+from dalenius.mechanisms.bucketize import answer
+from dalenius.mechanisms.bucketize.estimate import numbers, possible
+from dalenius.mechanisms.bucketize.estimate.buckets import ScoreSums
 from dalenius.question.sql import parse
+from dalenius.question.targets import Range, Targets
 from dalenius.release.folder import StoredRelease
 from tests.ask.conftest import SENSITIVE, coded, patients
 from tests.ask.releases import deal, write_release
@@ -200,8 +204,56 @@ def test_thresholds_of_many_numbers_are_asked_about_in_pieces() -> None:
     """A hundred thousand salaries in eight groups took more than a gigabyte."""
     search = object.__new__(statistics._QuantileSearch)
     search.numbers = np.arange(100_000.0)
-    pieces = list(search._pieces(list(range(97))))
+    wanted = {k: {0, 1} if k % 3 else {0} for k in range(97)}
+    pieces = list(search._pieces(wanted))
     assert [k for piece in pieces for k in piece] == list(range(97))
-    assert max(map(len, pieces)) * len(search.numbers) <= statistics._WEIGHTS_AT_ONCE
+    weighed = [sum(len(wanted[k]) for k in piece) * len(search.numbers) for piece in pieces]
+    assert max(weighed) <= statistics._WEIGHTS_AT_ONCE + 2 * len(search.numbers)
     search.numbers = np.arange(10_000_000.0)
-    assert list(search._pieces([3, 5])) == [[3], [5]]
+    assert list(search._pieces({3: {0}, 5: {0, 1}})) == [[3], [5]]
+
+
+def salaries(folder: Path, n: int) -> StoredRelease:
+    """Distinct numbers in three groups, in buckets of 8."""
+    rng = np.random.default_rng(11)
+    group = rng.integers(3, size=n)
+    numbers = np.exp(10 + 0.2 * group + 0.4 * rng.normal(size=n)) + np.arange(n) * 1e-6
+    table = pa.table({"department": group, "age": rng.integers(20, 60, n), "salary": numbers})
+    return write_release(folder, table, ["salary"], rng.permutation(n) // 8)
+
+
+@pytest.mark.parametrize(
+    "sql", ["MEDIAN(salary)", "QUANTILE_CONT(salary, 0.9)", "QUANTILE_DISC(salary, 0.2)"]
+)
+def test_few_thresholds_find_what_all_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    """The very medians, and the very ends, of a search that tries every number."""
+    release, tried = salaries(tmp_path, 4_000), list[int]()
+    own = statistics._QuantileSearch._try
+
+    def count(search: statistics._QuantileSearch, wanted: list[int], groups: dict[int, set[int]]) -> None:
+        tried.extend(len(groups[k]) for k in wanted)
+        own(search, wanted, groups)
+
+    monkeypatch.setattr(statistics._QuantileSearch, "_try", count)
+    question = f"SELECT department, {sql} AS q FROM t GROUP BY department"
+    quick = [(row.estimate, row.low, row.high) for row in ask(release, question).rows]
+    assert sum(tried) < 50 * 3
+    monkeypatch.setattr(statistics, "_FIRST", 4_000)
+    slow = [(row.estimate, row.low, row.high) for row in ask(release, question).rows]
+    assert quick == slow
+
+
+def test_what_is_possible_is_worked_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, times = salaries(tmp_path, 2_000), list[int]()
+    own = possible.possible_range
+
+    def count(sums: ScoreSums, targets: Targets) -> Range:
+        times.append(targets.n_targets)
+        return own(sums, targets)
+
+    for module in (answer, numbers):
+        monkeypatch.setattr(module, "possible_range", count, raising=False)
+    ask(release, "SELECT COUNT(*) FROM t WHERE age > 30 AND salary > 30000")
+    assert times == [1]

@@ -12,30 +12,31 @@ settles them, whatever the secret; elsewhere there is a range and no estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Bools, Floats, normal_quantile
+from dalenius.arrays import Bools, Floats, Ints, normal_quantile
 from dalenius.ask.finishing import Result
 from dalenius.ask.formulas import Estimated
+from dalenius.ask.thresholds import Level, between
 from dalenius.errors import QueryError
 from dalenius.question.database import Request, Workspace
 from dalenius.question.model import Column, Combination, Key, Model, argument_numbers
-from dalenius.question.query import Aggregate, Every, Expression, GroupKey, Query, Statistic
+from dalenius.question.query import Aggregate, Every, Expression, GroupKey, Query, Statistic, UpTo
 from dalenius.tables.codes import in_one_piece
 
-_FIRST, _MORE = 32, 3
-"""Thresholds that are tried first, and inside each place that a quantile then can be at."""
+_FIRST = 16
+"""Thresholds that are tried first."""
 _MOST = 2_000
 """Thresholds × groups of one round; beyond, an interval ends at the next threshold that was tried."""
-_ROUNDS = 8
+_ROUNDS, _STRAIGHT = 16, 4
+"""Of thresholds that are tried; and how many of them go by straight lines alone."""
 _WEIGHTS_AT_ONCE = 2_000_000
-"""Thresholds × numbers that are asked about at once: each may weigh every number."""
-_ROUGH = 0.01
-"""An end of an interval is the next number outwards that was tried, so far off at most, of the interval."""
+"""Thresholds × groups × numbers that are asked about at once: each may weigh every number."""
 _PARTS = ("estimate", "std_error", "low", "high")
 _MOST_DIFFERENT = 2_000
 _HALF = 0.5
@@ -172,41 +173,38 @@ class _QuantileSearch:
         last, everybody = len(self.numbers) - 1, set(range(len(self.count)))
         first = np.linspace(0, last, min(last + 1, _FIRST)).round().astype(int).tolist()
         wanted = {k: set(everybody) for k in first}
-        for _ in range(_ROUNDS):
+        straight = 0 if self.statistic.kind == "ends" else _STRAIGHT  # what surely is rises late, and steeply
+        for number in range(_ROUNDS):
             if not wanted or (self.tried and sum(map(len, wanted.values())) > _MOST):
                 break
-            for some in self._pieces(sorted(wanted)):
+            for some in self._pieces(wanted):
                 self._try(some, wanted)
             wanted = {}
-            for passes, is_end in zip(self._tests(), self._are_ends(), strict=True):
-                begin, end = self._bracket(passes)
-                near = self._near() if is_end else np.ones(len(self.count))
-                for group in np.flatnonzero(end - begin > near).tolist():
-                    for k in _between(int(begin[group]), int(end[group])):
+            for level in self._levels():
+                begin, end = self._bracket(level)
+                far = np.flatnonzero(end - begin > 1)
+                margins = self._margins(level, begin[far], far), self._margins(level, end[far], far)
+                for group, below, above in zip(far.tolist(), *margins, strict=True):
+                    place = int(begin[group]), int(end[group])
+                    for k in between(*place, below, above, is_astray=number >= straight):
                         wanted.setdefault(k, set()).add(group)
 
-    def _pieces(self, wanted: list[int]) -> Iterator[list[int]]:
-        """No more thresholds at once than what they weigh fits into memory."""
-        n = max(1, _WEIGHTS_AT_ONCE // max(len(self.numbers), 1))
-        return (wanted[start : start + n] for start in range(0, len(wanted), n))
+    def _margins(self, level: Level, thresholds: Ints, groups: Ints) -> list[float]:
+        """How far a threshold of each of some groups is beyond a level."""
+        found = {k: level.margin(self.tried[k]) for k in set(thresholds.tolist())}
+        return [float(found[k][i]) for k, i in zip(thresholds.tolist(), groups.tolist(), strict=True)]
 
-    def _are_ends(self) -> list[bool]:
-        """Which of the tests are for the ends of an interval, not for the estimate."""
-        n_tests = len(self._tests())
-        return [self.statistic.kind != "ends" and k >= n_tests - 2 for k in range(n_tests)]
-
-    def _near(self) -> Floats:
-        """How many numbers an end of an interval may be off, outwards: a part of the interval's own."""
-        low, high = (self._bracket(passes)[0] for passes in self._tests()[-2:])
-        return np.maximum((high - low) * _ROUGH, 1.0)
+    def _pieces(self, wanted: Mapping[int, set[int]]) -> Iterator[list[int]]:
+        """No more thresholds at once than what they weigh, in each group, fits into memory."""
+        thresholds = sorted(wanted)
+        n_weights = np.cumsum([len(wanted[k]) * len(self.numbers) for k in thresholds])
+        starts = np.flatnonzero(np.diff(n_weights // _WEIGHTS_AT_ONCE, prepend=-1)).tolist()
+        return (thresholds[start:end] for start, end in pairwise([*starts, len(thresholds)]))
 
     def _try(self, wanted: list[int], groups: Mapping[int, set[int]]) -> None:
         statistic, keys = self.statistic, self.asked.question.keys
         x = statistic.argument
-        texts = [
-            f"CASE WHEN CAST({x.sql} AS DOUBLE) <= {float(self.numbers[k])!r} THEN 1 END" for k in wanted
-        ]
-        counted = [Expression(sql=text, columns=x.columns) for text in texts]
+        counted = [UpTo.of(x, float(self.numbers[k])) for k in wanted]
         aggregates = [
             Aggregate(kind="count", argument=one, condition=statistic.condition) for one in (x, *counted)
         ]
@@ -247,31 +245,26 @@ class _QuantileSearch:
             column = Column(**parts)
         self.tried[threshold] = column
 
-    def _tests(self) -> list[Callable[[Column], Bools]]:
+    def _levels(self) -> list[Level]:
         """What a threshold must pass to be: the estimate's two people, the low and the high end."""
         if self.statistic.kind == "ends":
-            return [lambda column: column.high > _HALF, lambda column: column.low > _HALF]
+            return [Level(part=part, least=_HALF, is_passed=True) for part in ("high", "low")]
         if self.statistic.kind == "discrete":
-            found: list[Callable[[Column], Bools]] = [
-                lambda column: column.estimate >= -_HALF,
-                lambda column: column.estimate >= -_HALF,
-                lambda column: column.high >= -_CERTAIN,
-                lambda column: column.low >= -_CERTAIN,
-            ]
-            return found
+            found = [Level(part="estimate", least=-_HALF)] * 2
+            return [*found, *(Level(part=part, least=-_CERTAIN) for part in ("high", "low"))]
         position = np.maximum(self.statistic.fraction * (self.count - 1), 0.0)
         below, above = np.floor(position + _CERTAIN) - position, np.ceil(position - _CERTAIN) - position
         return [
-            lambda column: column.estimate >= below + _HALF,
-            lambda column: column.estimate >= above + _HALF,
-            lambda column: column.high > _CERTAIN,
-            lambda column: column.low > 1 - _CERTAIN,
+            Level(part="estimate", least=below + _HALF),
+            Level(part="estimate", least=above + _HALF),
+            Level(part="high", least=_CERTAIN, is_passed=True),
+            Level(part="low", least=1 - _CERTAIN, is_passed=True),
         ]
 
-    def _bracket(self, passes: Callable[[Column], Bools]) -> tuple[Floats, Floats]:
+    def _bracket(self, level: Level) -> tuple[Ints, Ints]:
         """Of each group: the last threshold before the first that passes, and that one (or beyond all)."""
         tried = np.array(sorted(self.tried))
-        held = np.stack([passes(self.tried[k]) for k in tried.tolist()])  # NaN passes nothing
+        held = np.stack([level.holds(self.tried[k]) for k in tried.tolist()])  # NaN passes nothing
         first = np.where(held.any(axis=0), held.argmax(axis=0), len(tried))
         known = np.stack([~np.isnan(self.tried[k].estimate) for k in tried.tolist()])
         before = known & (np.arange(len(tried))[:, None] < first)
@@ -283,7 +276,7 @@ class _QuantileSearch:
         last = len(self.numbers) - 1
         if last < 0:
             return _nothing(len(self.count))
-        (before, may), (_, must) = (self._bracket(passes) for passes in self._tests())
+        (before, may), (_, must) = (self._bracket(level) for level in self._levels())
         # of many groups not all thresholds are tried: somebody may have what is above the last that fails
         low, high = self.numbers[np.minimum(before + 1, last)], self.numbers[np.minimum(must, last)]
         nobody = may > last
@@ -303,7 +296,7 @@ class _QuantileSearch:
         last = len(self.numbers) - 1
         if last < 0:  # the argument is NULL for everybody
             return _nothing(len(self.count))
-        places = [self._bracket(passes) for passes in self._tests()]
+        places = [self._bracket(level) for level in self._levels()]
         errors = np.stack([column.std_error for column in self.tried.values()])
         certain = ((errors == 0) | np.isnan(errors)).all(axis=0)
         nobody = certain & (self.count < _HALF)
@@ -336,12 +329,6 @@ def _count_people(
     totals = model.estimation(evaluated, request.estimator, request.confidence).totals(0)
     order = _places(evaluated.questions[0].keys, asked.question.keys)
     return np.where(order >= 0, totals[order, 0], 0.0)
-
-
-def _between(begin: int, end: int) -> list[int]:
-    """Thresholds that split what is between two."""
-    found = np.linspace(begin, end, _MORE + 2).round().astype(int)
-    return sorted({int(k) for k in found if begin < k < end})
 
 
 def _places(found: Sequence[Key], wanted: Sequence[Key]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

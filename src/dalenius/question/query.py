@@ -31,6 +31,21 @@ class Expression:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpTo(Expression):
+    """1 where a number is at most a limit, NULL elsewhere: the same as its text, which need not be read."""
+
+    number: Expression
+    limit: float
+
+    @classmethod
+    def of(cls, x: Expression, limit: float) -> UpTo:
+        """Of what can be cast to a number."""
+        number = Expression(sql=f"CAST({x.sql} AS DOUBLE)", columns=x.columns)
+        text = f"CASE WHEN {number.sql} <= {limit!r} THEN 1 END"
+        return cls(sql=text, columns=x.columns, number=number, limit=limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
     """`column IN (…)` with plain literals: strings or integers."""
 

@@ -7,7 +7,7 @@ import pytest
 
 from dalenius.mechanisms.rows.lookup import Lookup
 from dalenius.question.database import Database, Deadline, Limits, Remembered, Workspace
-from dalenius.question.query import Expression, atoms, expression_of
+from dalenius.question.query import Expression, UpTo, atoms, expression_of
 from dalenius.question.sql import parse
 from dalenius.tables.columns import CodedTable
 
@@ -117,3 +117,18 @@ def test_a_column_by_itself_is_as_duckdb_has_it(database: Counted) -> None:
         assert own.type == again.type
         assert own.to_pylist() == again.to_pylist()
         database.n = 0
+
+
+@pytest.mark.parametrize("limit", [-0.5, 20.0, 0.1 + 0.2, 1e300])
+def test_numbers_up_to_a_limit_are_as_duckdb_has_them(database: Counted, limit: float) -> None:
+    cells = pa.array([20.0, None, float("nan"), -1.0, 0.3, 0.1 + 0.2, 1e301])
+    table = CodedTable.of(pa.table({"x": cells}))
+    workspace = Workspace(database=database, deadline=Deadline(Limits()))
+    found = Lookup(rows=table, sensitive=SECRET, workspace=workspace)
+    x = Expression(sql='__row."x"', columns=("x",))
+    up_to = UpTo.of(x, limit)
+    values = found.values(up_to).to_pylist()
+    assert values == found._evaluate(("x",), [up_to.sql])[0].to_pylist()
+    assert database.n == 2  # the numbers, once, and what the test asked for
+    assert found.values(UpTo.of(x, limit + 1)).null_count <= found.values(up_to).null_count
+    assert database.n == 2

@@ -27,6 +27,7 @@ from dalenius.question.query import (
     Expression,
     Membership,
     Order,
+    UpTo,
     atoms,
     columns_of,
     expression_of,
@@ -89,7 +90,19 @@ class Lookup:
     def _find(self, expression: Expression) -> pa.ChunkedArray | None:
         """What is known without DuckDB."""
         found = self._plain_column(expression)
-        return self.workspace.remembered.get(expression.sql) if found is None else found
+        if found is None:
+            found = self.workspace.remembered.get(expression.sql)
+        if found is None and isinstance(expression, UpTo):
+            found = self._up_to(expression)
+        return found
+
+    def _up_to(self, expression: UpTo) -> pa.ChunkedArray:
+        """Of many limits DuckDB would compare the same numbers again and again."""
+        numbers = self.values(expression.number).to_numpy()  # NULL is NaN, and beyond every limit
+        is_beyond = ~(numbers <= expression.limit)
+        found = pa.chunked_array([pa.array(np.ones(len(numbers), dtype=np.int8), mask=is_beyond)])
+        self.workspace.remembered.keep(expression.sql, found)
+        return found
 
     def _plain_column(self, expression: Expression) -> pa.ChunkedArray | None:
         """A column by itself, without DuckDB, which gives back whole numbers and texts as they are."""
