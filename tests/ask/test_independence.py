@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +18,12 @@ from dalenius.ask import ask
 from dalenius.cli.main import run
 from dalenius.cli.reader.ask import _say_independence
 from dalenius.errors import QueryError
+from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+from dalenius.mechanisms.rows import together
 from dalenius.question.answer import Independence
 from dalenius.release.folder import StoredRelease
+from tests.ask.conftest import coded, patients
+from tests.ask.releases import deal, write_release
 from tests.chance import FALSE_ALARM
 
 TABLE = "SELECT sex, disease, COUNT(*) FROM t GROUP BY sex, disease"
@@ -114,3 +120,25 @@ def test_no_probability_is_shown_as_0(p_value: float, shown: str, capsys: pytest
     )
     _say_independence(found)
     assert f", {shown};" in capsys.readouterr().out
+
+
+def test_the_covariance_of_the_cells_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of 14 by 2 cells took half a minute, combination by combination: the same numbers."""
+    source = patients(2_000).select(["sex", "zip", "disease"])
+    bucket = deal(coded(source, ["disease"]), {4: 500}, np.random.default_rng(5))
+    release, calls = write_release(tmp_path, source, ["disease"], bucket), []
+    own = Posterior._together
+
+    def count(*given: Any) -> float:
+        calls.append(given)
+        return own(*given)
+
+    monkeypatch.setattr(Posterior, "_together", count)
+    quick = found(release)
+    assert not calls
+    monkeypatch.setattr(together, "_FEWEST", 10_000)
+    slow = found(release)
+    assert calls
+    assert [getattr(quick, f.name) for f in fields(quick)[1:]] == pytest.approx(
+        [getattr(slow, f.name) for f in fields(slow)[1:]]
+    )

@@ -40,6 +40,7 @@ from dalenius.mechanisms.bucketize.estimate.effects import (
     fit_effects,
 )
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
+from dalenius.mechanisms.rows.together import Alike, Forms, People, find_alike, in_pieces
 from dalenius.mechanisms.rows.traits import choose_basis, relate
 from dalenius.question.targets import Estimates, Score, Targets, different_weights, mix_estimates
 
@@ -182,9 +183,13 @@ class Posterior:
                 mean[part] += targets.weights[part, 0] * certain
         means, variance = targets.add_up(mean), targets.add_up(fixed)
         several = np.bincount(targets.target, minlength=targets.n_targets) > 1
+        left = np.setdiff1d(np.flatnonzero(several), list(together)).tolist()
+        alike = self._alike(sums, targets, left)
         for target in np.flatnonzero(several).tolist():
             if target in together:
                 means[target], variance[target] = together[target]
+            elif target in alike:
+                variance[target] = alike[target]
             else:
                 variance[target] = self._together(sums, targets, np.flatnonzero(targets.target == target))
         return means, np.maximum(variance, 0.0)
@@ -287,9 +292,39 @@ class Posterior:
             return fixed
         likely = self.weights.take(rows)
         mean = (np.asarray(likely @ own.T).T * numbers).sum(axis=0)
-        pairs = [(i, j) for i in range(len(own)) for j in range(len(own))]
+        pairs = [(i, j) for i in range(len(own)) for j in range(len(own)) if (own[i] * own[j]).any()]
         square = sum(float((numbers[i] * numbers[j]) @ (likely @ (own[i] * own[j]))) for i, j in pairs)
         return (square - float((mean**2).sum())) * fixed / free
+
+    def _alike(self, sums: ScoreSums, targets: Targets, wanted: Sequence[int]) -> dict[int, float]:
+        """The same of those targets that are combinations of the same totals."""
+        found: dict[int, float] = {}
+        for alike in find_alike(targets, wanted):
+            scores = sorted({score for score, _ in alike.cells})
+            forms = Forms.of(alike, scores, self._people(sums, alike, scores))
+            found |= {target: forms.variance(factors) for target, factors in alike.factors.items()}
+        return found
+
+    def _people(self, sums: ScoreSums, alike: Alike, scores: Sequence[int]) -> Iterator[People]:
+        """Whom some totals are about, and what is likely whose."""
+        buckets, n_rows = sums.buckets, sums.buckets.n_rows
+        numbers = np.zeros((n_rows, len(scores)))
+        for k, score in enumerate(scores):
+            own = sums.scores[score]
+            numbers[own.rows, k] = 1.0 if own.values is None else own.values
+        is_here = numbers.any(axis=1) & _is_uncertain(sums, alike.weights)[buckets.row_bucket]
+        for piece in in_pieces(buckets.row_bucket, np.flatnonzero(is_here), len(alike.weights)):
+            matched = _Matched.of(self, buckets, piece)
+            first, variance, all_own = matched.variances(alike.weights)
+            yield People(
+                numbers=numbers[matched.rows],
+                starts=matched.starts,
+                size=buckets.size[matched.home],
+                likely=matched.by_value,
+                first=first,
+                own=variance,
+                all_own=all_own,
+            )
 
     def _spread(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
         """Of each target: the variance by effects, and that of uniform matchings."""
@@ -365,6 +400,20 @@ class _Matched:
         lost = np.divide(products**2, all_own, out=np.zeros_like(products), where=all_own > 1e-12)
         fixed = np.maximum(squares - lost, 0.0) * size / np.maximum(size - 1, 1)
         return known + (score * first).sum(axis=0), squares.sum(axis=0), fixed.sum(axis=0)
+
+    def variances(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """For each of these weights of the values: its mean and variance by row, and the latter by bucket."""
+        mean, weights = self.weights @ weights.T, weights - weights[:, :1]  # as above
+        first, second = self.weights @ weights.T, self.weights @ (weights**2).T
+        own = np.maximum(second - first**2, 0.0)
+        return mean, own, self._add(own) + self._others(weights, self._add(first), self._add(second))
+
+    def by_value(self, numbers: Floats) -> Floats:
+        """Numbers of the rows, added up by how likely each value is theirs."""
+        table = self.weights
+        return np.bincount(table.columns, table.data * numbers[table.rows], table.n_columns).astype(
+            np.float64
+        )
 
     def _add(self, by_row: Floats) -> Floats:
         return np.asarray(np.add.reduceat(by_row, self.starts, axis=0))
