@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from dalenius.cli.ending import is_unread
 
 START = """
 import atexit, os, sys, threading, time
@@ -43,3 +49,60 @@ def test_what_does_not_end_by_a_code_ends_as_python_has_it() -> None:
 def test_a_stream_that_nobody_reads_is_told() -> None:
     done = ended("    print('x'); os.close(1); sys.exit(0)")
     assert done.returncode == 120  # Python's own, for output that was lost
+
+
+def into_closed_pipe(*words: str, unbuffered: bool = False) -> tuple[int, str]:
+    """The exit code and standard error of a command whose output nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, *(["-u"] if unbuffered else []), "-m", "dalenius"]
+    done = subprocess.run([*command, *words], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
+@pytest.mark.parametrize("unbuffered", [False, True])
+@pytest.mark.parametrize("words", [["--help"], ["doctor"], ["inspect", "TABLE"], ["publish", "POLICY"]])
+def test_a_reader_that_has_enough_ends_a_command_quietly(
+    words: list[str], unbuffered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `dalenius inspect FILE | head` does; what was to be written is written."""
+    monkeypatch.setenv("DALENIUS_LEDGER", str(tmp_path / "ledger"))
+    table, policy = tmp_path / "t.csv", tmp_path / "p.toml"
+    table.write_text("".join(["age,ill\n", *(f"{20 + k % 9},{'abcd'[k % 4]}\n" for k in range(400))]))
+    policy.write_text(
+        f'source = "{table}"\nrelease = "{tmp_path / "r"}"\n[columns]\nquasi = ["age"]\nsensitive = ["ill"]\n'
+        '[promise]\nkind = "f-privacy"\ndefault = 0.6\n[mechanism]\nkind = "bucketize"\n'
+    )
+    given = [{"TABLE": str(table), "POLICY": str(policy)}.get(word, word) for word in words]
+    assert into_closed_pipe(*given, unbuffered=unbuffered) == (141, "")
+    assert (tmp_path / "r").exists() == (words[0] == "publish")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
+def test_what_was_not_written_is_told_whoever_reads(tmp_path: Path) -> None:
+    """On standard error if not as JSON; and another pipe that broke is no reader's."""
+    for more in ([], ["--json"]):
+        code, told = into_closed_pipe("publish", str(tmp_path / "none.toml"), *more)
+        assert code == 2
+        assert told.startswith("error: ")
+        assert "none.toml" in told
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.raises(BrokenPipeError):
+        os.write(writing, b"a database's")
+    os.close(writing)
+    assert not is_unread()
+
+
+def test_another_pipe_that_breaks_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(arguments: list[str]) -> object:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    main = import_module("dalenius.cli.main")
+    monkeypatch.setattr(main, "_run_command", fail)
+    assert main.run(["publish", "p.toml"]) == 1
+    assert "Broken pipe" in capsys.readouterr().err

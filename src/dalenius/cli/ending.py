@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,30 @@ def ended_at_once() -> Iterator[None]:
         raise
 
 
+UNREAD = 141
+"""What a shell says of a command whose reader has gone (128 + SIGPIPE), as `head` goes once it has enough."""
+
+
+def is_unread() -> bool:
+    """Whether nobody reads what is printed."""
+    try:
+        number = sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):  # there is no file, or none any more
+        return False
+    if not hasattr(select, "poll"):  # as on Windows
+        return True
+    asked = select.poll()
+    asked.register(number, 0)  # an error is told in any case
+    return any(found & select.POLLERR for _, found in asked.poll(0))
+
+
+def print_no_more() -> None:
+    """Let what is still to be printed go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 class _Ending:
     """Ends the process with a code, if that is one."""
 
@@ -37,6 +62,8 @@ class _Ending:
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
                     stream.flush()
+        except BrokenPipeError:  # nobody reads any more, and nobody needs to be told
+            os._exit(self.code or UNREAD)
         except (
             OSError,
             ValueError,

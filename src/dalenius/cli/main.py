@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import dalenius
 from dalenius import system
 from dalenius.cli.declared import Option, declare_to_typer
-from dalenius.cli.ending import ended_at_once
+from dalenius.cli.ending import UNREAD, ended_at_once, is_unread, print_no_more
 from dalenius.cli.lines import read_line
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, EngineError, InputError, InternalError
@@ -140,7 +140,13 @@ def _run_here(arguments: list[str]) -> int:
         _keep_masks_out()
         _keep_documents_out()
         _write_methods_later()
-    return run(arguments)
+    try:
+        return run(arguments)
+    except (BrokenPipeError, SystemExit):  # which rich and typer make of the former
+        if not is_unread():  # another pipe's, such as a database's
+            raise
+        print_no_more()
+        return UNREAD
 
 
 def _keep_pandas_out() -> None:
@@ -258,6 +264,8 @@ def run(arguments: list[str]) -> int:
         say_error(_not_allowed(error).to_dict(), as_json=as_json)
         return InputError.exit_code
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and is_unread():
+            raise
         say_error(_not_done(error).to_dict(), as_json=as_json)
         return EngineError.exit_code
     except KeyboardInterrupt:

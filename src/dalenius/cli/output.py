@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dalenius.cli.declared import Argument, Option
+from dalenius.cli.ending import is_unread, print_no_more
 from dalenius.errors import PromiseNotMet
 from dalenius.plain import escape_controls
 
@@ -85,13 +86,25 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def say_error(error: dict[str, dict[str, str | None]], *, as_json: bool) -> None:
     """An error: JSON on standard output, or message and hint on standard error."""
-    if as_json:
-        print_json(error)
+    if as_json and _is_printed(error):
         return
     details = error["error"]
     print(f"error: {_for_people(details['message'] or '')}", file=sys.stderr)
     if details["hint"]:
         print(f"hint:  {_for_people(details['hint'])}", file=sys.stderr)
+
+
+def _is_printed(error: dict[str, dict[str, str | None]]) -> bool:
+    """Print it as JSON, if anybody reads that."""
+    try:
+        print_json(error)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if not is_unread():
+            raise
+        print_no_more()
+        return False
+    return True
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from typing import IO
 
 _OWNERS = 0o600
 _OWNERS_FOLDER = 0o700
-_OWN_EXIT, _MOST_EXIT = 64, 3
+_OWN_EXIT, _MOST_EXIT, _UNREAD = 64, 3, 141
 """What a child adds to its exit code, so that an exit of somebody else is not taken for its own."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """As glibc's malloc.h numbers them."""
@@ -123,7 +123,7 @@ def work_apart_if_limited(work: Callable[[], int]) -> int | None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda told, _: os.kill(child, told))
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) - _OWN_EXIT
-    return code if 0 <= code <= _MOST_EXIT else None
+    return code if 0 <= code <= _MOST_EXIT or code == _UNREAD else None
 
 
 def run_apart(work: Callable[[], bytes], *, memory: int, seconds: int) -> bytes | None:
