@@ -216,3 +216,7 @@ SELECT COUNT(*) FROM t JOIN regions r ON r.zip = r.region;
 SELECT q.region, COUNT(*) FROM t JOIN regions r USING (zip) GROUP BY q.region;
 -- a release is not joined with itself
 SELECT COUNT(*) FROM t JOIN t AS other ON t.zip = other.zip;
+-- window
+SELECT age, RANK() OVER (ORDER BY age) FROM t;
+-- window
+SELECT sex, 1 + RANK() OVER (ORDER BY COUNT(*)) FROM t;

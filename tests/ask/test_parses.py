@@ -11,6 +11,7 @@ from sqlglot.dialects.dialect import Dialect
 
 import dalenius
 from dalenius.ask import ask
+from dalenius.errors import QueryError
 from dalenius.question import sql
 from dalenius.release.folder import StoredRelease
 from tests.mechanisms.alphabeta.releases import policy
@@ -57,3 +58,21 @@ def test_a_parse_would_be_noticed(parsed: list[str]) -> None:
     sqlglot.parse_one("SELECT 1", dialect="duckdb")
     sqlglot.parse("SELECT 2", dialect="duckdb")
     assert parsed == ["SELECT 1", "SELECT 2"]
+
+
+@pytest.mark.parametrize(
+    ("question", "hint"),
+    [
+        ("SELECT age, RANK() OVER (ORDER BY age) FROM t", "--differences"),
+        (
+            "SELECT sex, COUNT(*) FROM t GROUP BY sex QUALIFY RANK() OVER (ORDER BY COUNT(*)) = 1",
+            "--differences",
+        ),
+        ("SELECT COUNT(*) FROM t WHERE RANK() OVER (ORDER BY age) < 4", "--differences"),
+        ("SELECT MAX(age) - MIN(age) FROM t", "SELECT MAX(age), … FROM t"),
+    ],
+)
+def test_a_refusal_says_what_would_do(release: StoredRelease, question: str, hint: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        ask(release, question)
+    assert hint in str(refused.value.hint)

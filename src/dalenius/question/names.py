@@ -25,6 +25,13 @@ POSSIBLE = (
 )
 
 
+NO_WINDOW = (
+    "windows (OVER) are not offered; SELECT a, COUNT(*) … GROUP BY a with --differences ranks groups and "
+    "says how certain each rank is, and ORDER BY orders them"
+)
+"""What is done instead of a window function."""
+
+
 def refuse(text: str, node: exp.Expr | None, what: str, hint: str = POSSIBLE) -> QueryError:
     """The error for a part of the text.
 
@@ -237,6 +244,8 @@ class Scope:
             "only pure scalar functions are possible, e.g. abs, round, lower, substring, coalesce, CASE; "
             "aggregates (COUNT, SUM, AVG) only in SELECT, HAVING and ORDER BY"
         )
+        if isinstance(node, exp.Window):
+            hint = NO_WINDOW
         return refuse(self.text, node, f"{describe(node)} is not possible here", hint)
 
     def _auxiliary(self, node: exp.Select) -> tuple[frozenset[str], frozenset[str]]:

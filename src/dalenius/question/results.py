@@ -12,7 +12,7 @@ from typing import Literal
 from sqlglot import exp
 
 from dalenius.question.moments import MOMENTS, is_statistic, moment, statistic
-from dalenius.question.names import Scope, describe, is_allowed, refuse
+from dalenius.question.names import NO_WINDOW, Scope, describe, is_allowed, refuse
 from dalenius.question.query import (
     Aggregate,
     AggregateRef,
@@ -184,6 +184,9 @@ class ResultColumns:
 
     def items(self, select: exp.Select) -> Iterator[tuple[str, Formula]]:
         """The estimated columns that are selected; every other one must be a group key."""
+        window = next((part for item in select.expressions for part in item.find_all(exp.Window)), None)
+        if window is not None:  # before a column beside it is blamed, which no GROUP BY would help
+            raise self._no_aggregate(window)
         for item in select.expressions:
             node = item.this if isinstance(item, exp.Alias) else item
             if self._has_aggregate(node):
@@ -211,6 +214,8 @@ class ResultColumns:
             "QUANTILE_DISC, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV, CORR, COVAR_POP, each also with FILTER "
             "(WHERE …)"
         )
+        if isinstance(node, exp.Window):
+            hint = NO_WINDOW
         return refuse(self.scope.text, node, f"{describe(node)} cannot be estimated from a release", hint)
 
     def _has_aggregate(self, node: exp.Expr) -> bool:
@@ -270,6 +275,8 @@ class ResultColumns:
             raise refuse(
                 self.scope.text, call, f"{_spell(call)} can be selected, but not be a part of a formula or "
                 "of HAVING and ORDER BY unless it is selected too",
+                f"ask for the parts in one question, as in SELECT {_spell(call)}, … FROM t: each has an "
+                "interval, and the formula is then yours to take",
             )  # fmt: skip
         if type(call) not in _KINDS:
             if isinstance(call, exp.AggFunc | exp.Window):

@@ -29,7 +29,7 @@ import sqlglot
 from sqlglot import exp
 
 from dalenius.errors import QueryError, did_you_mean
-from dalenius.question.names import POSSIBLE, Join, Scope, place, refuse
+from dalenius.question.names import NO_WINDOW, POSSIBLE, Join, Scope, place, refuse
 from dalenius.question.query import (
     Aggregate,
     Choice,
@@ -166,7 +166,8 @@ def _qualifiers(text: str, select: exp.Select) -> frozenset[str]:
             what = _NAMES.get(key, key.rstrip("_").upper())
             has_place = isinstance(node, exp.Expr) and any("start" in n.meta for n in node.walk())
             place = node if has_place else select
-            raise refuse(text, place, f"{what} cannot be answered from a release")
+            hint = NO_WINDOW if key in {"windows", "qualify"} else POSSIBLE
+            raise refuse(text, place, f"{what} cannot be answered from a release", hint)
     source = select.args.get("from_")
     if source is None:
         raise refuse(text, select, "the question names no table")
