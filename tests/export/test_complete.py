@@ -22,6 +22,7 @@ from dalenius.cli.main import run
 from dalenius.errors import InputError
 from dalenius.export.complete import draw_copies, write_copies
 from dalenius.export.fitting import fit_copies
+from dalenius.export.stata import stata_names
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.estimate.drawing import draw_part
 from dalenius.randomness import Randomness
@@ -173,6 +174,28 @@ def test_files_are_written_with_what_they_are(
         read = pq.read_table if kind == "parquet" else arrow_csv.read_csv
         assert read(first).num_rows == told["rows"]
     assert run(arguments) == 2, "nothing is overwritten"
+
+
+def test_names_that_stata_cannot_have_are_told(tmp_path: Path) -> None:
+    """Without pandas' own warning, which names no file and is an error here."""
+    pandas = pytest.importorskip("pandas")
+    names = ["marital-status", "marital status", "long", "str7", "größe", "µ²", "a" * 40, "a" * 41]
+    quasi = {name: [k % 2 for k in range(120)] for name in names}
+    policy = {
+        "source": pa.table({**quasi, "2nd illness": ["flu", "cold", "none", "gout"] * 30}),
+        "release": str(tmp_path / "r"),
+        "columns": {"quasi": names, "sensitive": ["2nd illness"]},
+        "promise": {"kind": "f-privacy", "default": 0.6},
+        "mechanism": {"kind": "bucketize"},
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1).stored
+    done = write_copies(release, tmp_path / "copies", copies=1, kind="stata", seed=1)
+    readme = (tmp_path / "copies" / "README.md").read_text(encoding="utf-8")
+    read = pandas.read_stata(tmp_path / "copies" / done.files[0])
+    assert sorted(read.columns) == sorted(stata_names([*names, "2nd illness"]).values())
+    assert '"marital-status" is `marital_status`' in readme
+    assert "gr\\u00f6\\u00dfe" not in readme  # who keeps their name is not listed
+    assert 't["_2nd_illness"]' in readme
 
 
 def test_a_stranger_writes_neither_formulas_nor_code(tmp_path: Path) -> None:

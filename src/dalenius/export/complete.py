@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from dalenius.arrays import Floats
 from dalenius.errors import InputError, did_you_mean
 from dalenius.export.staging import FORMULAS, refuse_damaged
+from dalenius.export.stata import stata_names
 from dalenius.export.targets import safe_heading, unfinished, without_formulas
 from dalenius.mechanisms.base import Completion
 from dalenius.mechanisms.registry import find_room
@@ -112,13 +113,15 @@ def write_copies(
         raise InputError(f"{target} exists already", hint="give a folder that is not there yet")
     suffix, write = WRITERS[kind]
     assumes, n_rows = _load(release).assumes, 0
+    columns: list[str] = []
     names = tuple(f"copy-{number:03}{suffix}" for number in range(1, copies + 1))
     with unfinished(target) as hidden:
         hidden.mkdir()
         for name, table in zip(names, draw_copies(release, copies, seed=seed), strict=True):
             write(table, hidden / name)
-            n_rows = table.num_rows
-        (hidden / "README.md").write_text(_describe(release, n_rows, copies, kind, assumes), encoding="utf-8")
+            n_rows, columns = table.num_rows, table.column_names
+        told = _describe(release, n_rows, copies, kind, assumes, columns)
+        (hidden / "README.md").write_text(told, encoding="utf-8")
     return Completed(
         release=release.path, target=target, files=(*names, "README.md"), n_rows=n_rows, assumes=assumes
     )
@@ -139,8 +142,12 @@ def _load(release: StoredRelease) -> Completion:
     return completion
 
 
-def _describe(release: StoredRelease, n_rows: int, copies: int, kind: str, assumes: str) -> str:
+def _describe(
+    release: StoredRelease, n_rows: int, copies: int, kind: str, assumes: str, columns: Sequence[str]
+) -> str:
     name = release.columns("sensitive")[0]
+    if kind == "stata":
+        name = stata_names(columns)[name]
     column = json.dumps(safe_heading(name) if kind == "csv" else name)  # a stranger's name is no code
     reader, r_reader = {
         "parquet": ("parquet", "arrow::read_parquet"),
@@ -151,7 +158,7 @@ def _describe(release: StoredRelease, n_rows: int, copies: int, kind: str, assum
         rows=n_rows,
         release=release.path.name,
         assumes=assumes,
-        notes="".join(f"{note}\n\n" for note in _notes(release, kind)),
+        notes="".join(f"{note}\n\n" for note in _notes(release, kind, columns)),
         copies=copies,
         reader=reader,
         r_reader=r_reader,
@@ -161,7 +168,7 @@ def _describe(release: StoredRelease, n_rows: int, copies: int, kind: str, assum
     )
 
 
-def _notes(release: StoredRelease, kind: str) -> Iterator[str]:
+def _notes(release: StoredRelease, kind: str, columns: Sequence[str]) -> Iterator[str]:
     """What is not so of this release, or in this format."""
     outright, withheld = release.manifest.outright or 0, release.manifest.rows.suppressed or 0
     if outright:
@@ -176,6 +183,10 @@ def _notes(release: StoredRelease, kind: str) -> Iterator[str]:
             f"A text or heading that begins with {FORMULAS} has an apostrophe "
             "before it, so that no spreadsheet runs it; `--format parquet` has it as it is."
         )
+    if kind == "stata":
+        changed = [f"{json.dumps(old)} is `{new}`" for old, new in stata_names(columns).items() if old != new]
+        if changed:
+            yield f"Not every name can be that of a variable of Stata: {', '.join(changed)}."
 
 
 def _write_stata(table: pa.Table, path: Path) -> None:
@@ -183,7 +194,8 @@ def _write_stata(table: pa.Table, path: Path) -> None:
         import pandas  # noqa: F401
     except ModuleNotFoundError as error:
         raise InputError("Stata files need pandas", hint="pip install pandas, or --format csv") from error
-    plain_table(table).to_pandas().to_stata(path, write_index=False, version=118)
+    names = list(stata_names(table.column_names).values())
+    plain_table(table).rename_columns(names).to_pandas().to_stata(path, write_index=False, version=118)
 
 
 def plain_table(table: pa.Table) -> pa.Table:
