@@ -59,7 +59,7 @@ class SparkWriter:
         if table.shards is None:
             raise InputError(
                 f"table {table.name!r} of this policy is made on one machine only (later views of a series, "
-                "fakes, regions, buckets of people who are alike, FRAPP of different rows)",
+                "fakes, varied contents, regions, buckets of people who are alike, FRAPP of different rows)",
                 hint="use --engine local",
             )
         shards = table.shards(self.partitions.census)

@@ -111,7 +111,7 @@ class Layout(NumberedBuckets):
     def numbered(cls, plan: BucketPlan, numbers: Ints) -> Layout:
         """With these bucket numbers."""
         ends = np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0)
-        return cls(plan=plan, numbers=numbers.astype(_row_numbers(int(numbers.max(initial=0)))), ends=ends)
+        return cls(plan=plan, numbers=numbers.astype(row_numbers(int(numbers.max(initial=0)))), ends=ends)
 
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value, in the plan's order."""
@@ -172,11 +172,11 @@ class _Lists:
                 codes[at : at + len(own_codes)], counts[at : at + len(own_codes)] = own_codes, own_counts
                 lengths[first : first + len(own_lengths)] = own_lengths
                 at, first = at + len(own_codes), first + len(own_lengths)
-        ends = np.cumsum(lengths, dtype=_row_numbers(at))
+        ends = np.cumsum(lengths, dtype=row_numbers(at))
         return cls(codes=codes[:at], counts=counts[:at], lengths=lengths, ends=ends)
 
 
-def _row_numbers(largest: int) -> type[np.signedinteger[Any]]:
+def row_numbers(largest: int) -> type[np.signedinteger[Any]]:
     """What holds numbers of rows or buckets up to this one: there may be a hundred million of them."""
     return np.int32 if largest < 2**31 else np.int64
 
@@ -301,7 +301,7 @@ class Assigner:
         self._ends = np.cumsum(layout.n_places)
         self._next = np.concatenate([[0], self._ends[:-1]])
         # one array, filled value by value: the only memory that grows with the records
-        self._places = np.empty(self._ends[-1], _row_numbers(layout.n_buckets))
+        self._places = np.empty(self._ends[-1], row_numbers(layout.n_buckets))
 
         def fill(value: int) -> None:
             places = layout.places(value)  # of 64 bits, which are shuffled twice as fast as others

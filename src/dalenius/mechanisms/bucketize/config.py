@@ -34,6 +34,8 @@ class BucketizeConfig(MechanismConfig):
     """σ: how many values of every bucket are nobody's."""
     seconds: int = 1
     """About how long the optimum may be sought."""
+    contents: str = "even"
+    """Whether round-robin decides what is in which bucket, or buckets trade afterwards."""
     regions: bool | int = False
     """Whether buckets are made inside regions of similar people; a number: of at least so many rows."""
 
@@ -48,7 +50,17 @@ class BucketizeConfig(MechanismConfig):
         """Read the section."""
         refuse_unknown_keys(
             section,
-            ("kind", "method", "max_bucket", "min_bucket", "buckets", "fakes", "regions", "seconds"),
+            (
+                "kind",
+                "method",
+                "max_bucket",
+                "min_bucket",
+                "buckets",
+                "fakes",
+                "contents",
+                "regions",
+                "seconds",
+            ),
             "[mechanism]",
         )
         buckets = _parse_buckets(section)
@@ -59,6 +71,7 @@ class BucketizeConfig(MechanismConfig):
             min_bucket=parse_integer(section.get("min_bucket", 1), "[mechanism] min_bucket", at_least=1),
             buckets=buckets,
             fakes=parse_integer(section.get("fakes", 0), "[mechanism] fakes", at_least=0),
+            contents=_parse_contents(section.get("contents", "even")),
             regions=_parse_regions(section.get("regions", False)),
         )
         if "seconds" in section:
@@ -68,7 +81,13 @@ class BucketizeConfig(MechanismConfig):
                 f"[mechanism] min_bucket ({config.min_bucket}) is above max_bucket ({config.max_bucket})"
             )
         _refuse_with_regions(config)
+        _refuse_with_varied(config)
         return config
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether buckets trade after they were dealt, so that their contents differ."""
+        return self.contents == "varied"
 
     def with_seconds(self, seconds: int) -> Self:
         """For the optimum only: the other methods end by themselves."""
@@ -78,7 +97,11 @@ class BucketizeConfig(MechanismConfig):
 
     def check_promise(self, promise: Promise) -> None:
         """Groups of values, and numbers that are near each other, are kept in buckets of the whole table."""
-        refused = {"fakes": bool(self.fakes), "regions": bool(self.regions)}
+        refused = {
+            "fakes": bool(self.fakes),
+            "regions": bool(self.regions),
+            'contents = "varied"': self.is_varied,
+        }
         if isinstance(promise, Proximity | SetPrivacy):
             if isinstance(promise, SetPrivacy):
                 refused |= {
@@ -99,7 +122,8 @@ class BucketizeConfig(MechanismConfig):
                 raise PolicyError(
                     f"[promise] groups do not go with [mechanism] {what}, which would not keep their "
                     "thresholds",
-                    hint='use method = "optimal" without fakes and regions, or leave out groups',
+                    hint='use method = "optimal" without fakes, regions and varied contents, or leave out '
+                    "groups",
                 )
 
     def could_have_regions(self, promise: Promise) -> bool:
@@ -107,6 +131,7 @@ class BucketizeConfig(MechanismConfig):
         with_regions = replace(self, regions=True)
         try:
             _refuse_with_regions(with_regions)
+            _refuse_with_varied(with_regions)
             with_regions.check_promise(promise)
         except PolicyError:
             return False
@@ -125,6 +150,12 @@ class BucketizeConfig(MechanismConfig):
                 raise PolicyError(
                     f"[series] dates do not go with [mechanism] {what}", hint=f"leave out {what}"
                 )
+        if self.is_varied:
+            raise PolicyError(
+                '[series] dates do not go with [mechanism] contents = "varied": buckets of newcomers are '
+                "dealt evenly",
+                hint="leave out contents",
+            )
         if isinstance(promise, FPrivacy) and any(group.is_open for group in promise.groups):
             raise PolicyError(
                 "[series] dates need groups that are the same at every date; a value that leaves cells open "
@@ -159,6 +190,12 @@ class BucketizeConfig(MechanismConfig):
                 "whether what is left fits would depend on the draw, and a refusal would tell about it",
                 hint=f"leave it out, or [{stage}]",
             )
+        if self.is_varied:
+            raise PolicyError(
+                f'[{stage}] does not go with [mechanism] contents = "varied": what it promises was worked '
+                "out for buckets that are dealt evenly",
+                hint=f"leave out contents, or [{stage}]",
+            )
         # A table that is l-diverse as a whole always has buckets of l to 2l-1 people, in two sizes that
         # differ by one.
         if isinstance(promise, LDiversity) and self.max_bucket < 2 * promise.l - 1:
@@ -177,6 +214,15 @@ def _parse_regions(value: Any) -> bool | int:
     raise PolicyError(
         f"[mechanism] regions: {value!r} must be true, false, or the least number of rows of a region",
         hint="regions = true chooses the number from the number of rows and max_bucket",
+    )
+
+
+def _parse_contents(value: Any) -> str:
+    if value in ("even", "varied"):
+        return str(value)
+    raise PolicyError(
+        f'[mechanism] contents: {value!r} must be "even" or "varied"',
+        hint='contents = "varied" lets buckets trade, so that they tell more about who has which value',
     )
 
 
@@ -224,6 +270,19 @@ def _refuse_with_regions(config: BucketizeConfig) -> None:
             "[mechanism] regions do not go with method 'anatomy', which knows one threshold for all values",
             hint='use method = "optimal"',
         )
+
+
+def _refuse_with_varied(config: BucketizeConfig) -> None:
+    reasons = {
+        "fakes": "where there are fakes, contents are mixed already, and their law was made for that",
+        "regions": "where regions are cut was worked out for buckets that are dealt evenly",
+    }
+    for what, reason in reasons.items():
+        if config.is_varied and getattr(config, what):
+            raise PolicyError(
+                f'[mechanism] contents = "varied" does not go with {what}: {reason}',
+                hint="leave out one of them",
+            )
 
 
 CONFIG = BucketizeConfig

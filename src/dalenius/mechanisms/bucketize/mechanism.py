@@ -82,7 +82,7 @@ class Bucketize:
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         key = unused_name("key", quasi)
-        is_whole = bool(plan.fakes or plan.regions or plan.problem.is_mixed)
+        is_whole = bool(plan.fakes or plan.regions or plan.problem.is_mixed or plan.is_varied)
 
         @cache  # an engine that shards the tables needs no numbers of all buckets
         def layout() -> Places:
@@ -169,9 +169,12 @@ class Bucketize:
 
 def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:
     from dalenius.mechanisms.bucketize.apply import GivenLayout, Layout, mix_contents
+    from dalenius.mechanisms.bucketize.contents.varied import VariedLayout
     from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
     from dalenius.mechanisms.bucketize.regions.plan import RegionLayout
 
+    if plan.is_varied:
+        return VariedLayout(plan.buckets, plan.problem, randomness)
     if plan.fakes:
         return MixedLayout(plan.buckets, plan.problem, plan.fakes, randomness)
     if plan.regions:

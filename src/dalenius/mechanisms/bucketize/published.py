@@ -45,6 +45,11 @@ _NOT_TOGETHER = (
     ("regions", "dates"),
     ("regions", "limits of several values"),
     ("regions", "suppression"),
+    ("varied contents", "fakes"),
+    ("varied contents", "regions"),
+    ("varied contents", "dates"),
+    ("varied contents", "limits of several values"),
+    ("varied contents", "suppression"),
 )
 
 
@@ -135,6 +140,9 @@ def _refuse_unchecked(manifest: Manifest, groups: tuple[Group, ...]) -> None:
         raise ReleaseCorrupt("the manifest's promise is for a belief beforehand, which buckets do not keep")
     if is_dated != (has("dates") is not None):
         raise ReleaseCorrupt("the manifest says of a release who has left that is not of a date, or does not")
+    contents = has("contents")
+    if contents not in (None, "varied"):
+        raise ReleaseCorrupt("the manifest says of what buckets hold what no release says")
     # sets have regions only of people who are alike, which is checked by itself
     is_of_sets = promise["kind"] == SetPrivacy.kind and not promise.get("alike")
     is_together = bool(groups) or is_of_sets or promise["kind"] == Proximity.kind
@@ -144,6 +152,7 @@ def _refuse_unchecked(manifest: Manifest, groups: tuple[Group, ...]) -> None:
         "dates": is_dated,
         "limits of several values": is_together,
         "suppression": "suppression" in promise,
+        "varied contents": contents is not None,
     }
     asked = {name for name, is_so in kept_apart.items() if is_so}
     for pair in _NOT_TOGETHER:

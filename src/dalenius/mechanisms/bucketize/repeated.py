@@ -21,6 +21,7 @@ import numpy as np
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.base import Repeated
 from dalenius.mechanisms.bucketize.apply import mix_contents
+from dalenius.mechanisms.bucketize.contents.varied import VariedLayout
 from dalenius.mechanisms.bucketize.fakes.plan import (
     FakePlan,
     count_values,
@@ -119,7 +120,11 @@ def repeat_buckets(
 def repeat_table(plan: BucketizePlan, times: int) -> Repeated:
     """Releases of a whole table by one plan."""
     if plan.regions is None:
-        parts = [plan_contents(plan.buckets, plan.problem, plan.fakes)]
+        parts = [
+            varied_contents(plan.buckets, plan.problem)
+            if plan.is_varied
+            else plan_contents(plan.buckets, plan.problem, plan.fakes)
+        ]
     else:
         parts = [
             plan_contents(own, problem_of_region(plan.problem, counts), None).among(counts > 0)
@@ -170,6 +175,28 @@ def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | No
         is_complete=fakes is None
         and not mixed
         and np.array_equal(all_weights @ np.concatenate(real), counts),
+    )
+
+
+def varied_contents(plan: BucketPlan, problem: BucketProblem) -> RepeatedContents:
+    """The contents of some buckets of a plan after they have traded, simulated."""
+    counts = np.array(problem.counts, dtype=np.float64)
+    layout = VariedLayout(plan, problem, Randomness.seeded(0))
+    most, found = max(1, _MOST_CELLS // len(counts)), []
+    for bucket, codes, held in layout.contents():  # by numbers, which are random
+        first = int(bucket[0])
+        real = np.zeros((int(bucket[-1]) + 1 - first, len(counts)))
+        real[bucket - first, codes] = held
+        found.append(real[: most - first + 1])
+        if first + len(real) > most:
+            break
+    some = np.concatenate(found)
+    return RepeatedContents(
+        real=some,
+        believed=some,
+        weight=np.full(len(some), layout.n_buckets / len(some)),
+        counts=counts,
+        is_complete=False,
     )
 
 

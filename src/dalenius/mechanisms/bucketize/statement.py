@@ -65,6 +65,8 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
     """What a release by this plan promises, and what it tells."""
     compound = len(plan.histogram.columns) > 1 and not plan.having
     parameters: dict[str, Any] = {"buckets": plan.to_dict()["buckets"]}
+    if plan.is_varied:
+        parameters["contents"] = "varied"
     corruption: str = CORRUPTION
     fakes_disclosed: tuple[str, ...] = ()
     if plan.fakes:

@@ -20,6 +20,7 @@ from dalenius.exact import percent, show
 from dalenius.mechanisms.base import PolicyOf, Scan
 from dalenius.mechanisms.bucketize.apply import count_alike
 from dalenius.mechanisms.bucketize.config import MEASURES, BucketizeConfig
+from dalenius.mechanisms.bucketize.contents.varied import count_near
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run, violations
@@ -63,6 +64,8 @@ class BucketizePlan(PrivatePlan):
     fakes: FakePlan | None = None
     regions: RegionsPlan | None = None
     """Where buckets are made region by region; `buckets` then has those of all regions."""
+    is_varied: bool = False
+    """Whether buckets trade after they were dealt, so that their contents differ."""
     could_have_regions: bool = False
     """Whether the policy could have regions, and has none."""
 
@@ -83,6 +86,8 @@ class BucketizePlan(PrivatePlan):
         if self.fakes or self.problem.is_mixed:  # buckets trade at random
             limits = [one.at_most for one in self.having] or self.thresholds
             return 0 if max(limits) < 1 and (self.having or not cells) else None
+        if self.is_varied:  # no trade leaves a bucket with one value, but one with such may trade
+            return 0 if self.buckets.count_certain() == 0 else None
         if self.regions is None:
             return self.buckets.count_certain(cells)
         return sum(
@@ -109,6 +114,8 @@ class BucketizePlan(PrivatePlan):
         ):
             return 0
         numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
+        if self.is_varied:
+            return count_near(self.buckets, self.problem, numbers, share)
         if self.regions is None:
             return self.buckets.count_near(numbers, share)
         regions = zip(self.regions.plans, self.regions.counts, strict=True)
@@ -132,6 +139,7 @@ class BucketizePlan(PrivatePlan):
             "rows": self.n_rows,
             "buckets": [{"size": s, "count": b} for s, b in zip(plan.sizes, plan.n_buckets, strict=True)],
             **plain_fields(plan, *MEASURES),
+            **({"contents": "varied"} if self.is_varied else {}),
             **({"fakes": self.fakes.to_summary()} if self.fakes else {}),
             **({"regions": self.regions.to_summary()} if self.regions else {}),
             **({"regions_advice": self.advice.to_dict()} if self.advice else {}),
@@ -174,6 +182,12 @@ def plan_promise(
     if isinstance(promise, Proximity):
         histogram = _in_order(histogram, schema)
     thresholds = promise.thresholds(histogram)
+    if config.is_varied and len(histogram.columns) > 1:
+        raise PolicyError(
+            '[mechanism] contents = "varied" is for one sensitive column: buckets that trade could come to '
+            "hold people who are all alike in one of several",
+            hint="leave out contents, or publish one sensitive column",
+        )
     problem = BucketProblem(
         counts=histogram.counts,
         thresholds=thresholds,
@@ -206,6 +220,7 @@ def plan_promise(
         proximity=promise if isinstance(promise, Proximity) else None,
         named=frozenset(code for code, value in enumerate(histogram.values) if promise.is_named(value)),
         fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
+        is_varied=config.is_varied,
     )
 
 

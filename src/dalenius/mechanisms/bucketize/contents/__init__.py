@@ -1,0 +1,1 @@
+"""What is in which bucket, where that is not dealt round-robin."""
