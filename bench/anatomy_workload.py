@@ -37,7 +37,13 @@ def load(data: Path, name: str) -> Original:
 
 
 def publish(
-    original: Original, theta: int, folder: Path, seed: int, *, regions: bool = False
+    original: Original,
+    theta: int,
+    folder: Path,
+    seed: int,
+    *,
+    regions: bool = False,
+    contents: str = "even",
 ) -> StoredRelease:
     """A bucketized release with thresholds θ·f + 0.02 and the least loss."""
     policy = Policy.from_dict(
@@ -46,7 +52,13 @@ def publish(
             "release": str(folder / f"theta{theta}-{seed}.release"),
             "columns": {"quasi": list(original.quasi), "sensitive": list(original.sensitive)},
             "promise": {"kind": "f-privacy", "default": {"times": theta, "plus": "0.02"}},
-            "mechanism": {"kind": "bucketize", "method": "optimal", "max_bucket": 50, "regions": regions},
+            "mechanism": {
+                "kind": "bucketize",
+                "method": "optimal",
+                "max_bucket": 50,
+                "regions": regions,
+                "contents": contents,
+            },
         }
     )
     return write_release(policy, seed=seed).release

@@ -2,6 +2,7 @@
 
     python -m bench.coverage --part buckets [--only kdd-industry] [--rows 6000] [--releases 6] [--first 0]
     python -m bench.coverage --part buckets --fakes 1 [--estimator shrinkage]
+    python -m bench.coverage --part buckets --contents varied
 
 For each table and θ: the mean relative error, how often intervals of 90, 95 and 99 % hold, and how wide those
 of 95 % are, as a multiple of the ideal width: that of a normal law with the standard deviation of the errors
@@ -67,6 +68,7 @@ def measure(
     n_fakes: int = 0,
     estimator: str = ESTIMATOR,
     first: int = 0,
+    contents: str = "even",
 ) -> None:
     """Print a table for each data set that is present and whose name has `only` in it.
 
@@ -79,7 +81,11 @@ def measure(
         whole = csv.read_csv(data / file) if file else None
         every: list[Asked] = []
         for theta in thetas if not n_fakes else (0,):
-            model = partial(_model, theta=theta) if theta else partial(_model_with_fakes, n_fakes=n_fakes)
+            model = (
+                partial(_model, theta=theta, contents=contents)
+                if theta
+                else partial(_model_with_fakes, n_fakes=n_fakes)
+            )
             seeds = range(first, first + n_releases)
             found = [_ask(name, whole, model, n_questions, n_rows, seed, estimator) for seed in seeds]
             every += found
@@ -156,12 +162,13 @@ def _truths(table: pa.Table, texts: list[str]) -> np.ndarray:
     return np.array([[np.nan if cell is None else float(cell) for cell in row] for row in rows])
 
 
-def _model(original: Original, *, theta: int, seed: int) -> RowModel:
+def _model(original: Original, *, theta: int, seed: int, contents: str) -> RowModel:
     secret = original.sensitive[0]
+    places = Places.of(original, theta, contents, seed)
     return BucketizedRows(
         rows=CodedTable.of(original.table.select(list(original.quasi))),
         sensitive=CodedTable.of(pa.table({secret: pa.array(list(original.cells[secret]))})),
-        buckets=Places.of(original, theta).deal(original.codes(secret), np.random.default_rng([theta, seed])),
+        buckets=places.deal(original.codes(secret), np.random.default_rng([theta, seed])),
     ).model()
 
 

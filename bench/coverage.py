@@ -44,6 +44,9 @@ def main() -> None:
     parser.add_argument("--thetas", default="2,4,8,16", help="of tables for buckets")
     parser.add_argument("--fakes", type=int, default=0, help="a bucket of tables for buckets, with ℓ = 4")
     parser.add_argument("--estimator", default="matching", help="of tables for buckets")
+    parser.add_argument(
+        "--contents", default="even", choices=("even", "varied"), help="of tables for buckets"
+    )
     parser.add_argument("--first", type=int, default=0, help="the first seed, of tables for buckets")
     parser.add_argument("--keep", type=Path, help="a folder for what was measured")
     parser.add_argument("--into", type=Path, help="a page whose tables these replace")
@@ -55,7 +58,7 @@ def main() -> None:
         thetas = tuple(int(theta) for theta in options.thetas.split(","))
         n_releases = options.releases or 6
         asked = options.data, n_releases, options.questions, options.only, thetas, options.rows
-        measure_buckets(*asked, options.fakes, options.estimator, options.first)
+        measure_buckets(*asked, options.fakes, options.estimator, options.first, options.contents)
         return
     options.releases = options.releases or 200
     measured = {}

@@ -65,10 +65,10 @@ class Places:
     count: np.ndarray
 
     @classmethod
-    def of(cls, original: Original, theta: int) -> Places:
+    def of(cls, original: Original, theta: int, contents: str = "even", seed: int = 0) -> Places:
         """Of a published release."""
         with tempfile.TemporaryDirectory() as folder:
-            release = publish(original, theta, Path(folder), seed=0)
+            release = publish(original, theta, Path(folder), seed, contents=contents)
             table = pa.concat_tables([pq.read_table(path) for path in release.files("st")])
         known = {value: code for code, value in enumerate(original.cells[original.sensitive[0]])}
         return cls(
