@@ -244,6 +244,29 @@ def test_a_release_states_verifies_and_answers(tmp_path: Path) -> None:
     assert all(attack.holds is not False for attack in dalenius.audit(tmp_path / "varied", own).attacks)
 
 
+def test_batches_of_a_series_trade_each_by_itself(tmp_path: Path) -> None:
+    table = people()
+    half = table.num_rows // 2
+    for batch in (table.slice(0, half), table.slice(half)):
+        rules = {
+            "source": batch,
+            "release": str(tmp_path / "months"),
+            "columns": {"quasi": ["age", "sex"], "sensitive": ["trade"]},
+            "promise": {"kind": "f-privacy", "default": {"times": 2, "plus": "0.05"}},
+            "mechanism": {"kind": "bucketize", "contents": "varied"},
+            "series": {"kind": "batches"},
+            "ledger": {"path": str(tmp_path / "ledger")},
+        }
+        dalenius.publish(dalenius.Policy.from_dict(rules), seed=1)
+    assert dalenius.verify(tmp_path / "months").ok
+    release = dalenius.open_release(tmp_path / "months")
+    assert release.ask("SELECT COUNT(*) FROM t").rows[0].estimate == table.num_rows
+    (row,) = release.ask("SELECT COUNT(*) FROM t WHERE trade = 'trade 5' AND sex = 'f'").rows
+    assert row.low is not None
+    assert row.high is not None
+    assert row.low < row.high
+
+
 def test_a_manifest_that_says_what_no_policy_has_is_refused(tmp_path: Path) -> None:
     dalenius.publish(policy(tmp_path / "r", contents="varied"), seed=1)
     file = tmp_path / "r" / "manifest.json"
