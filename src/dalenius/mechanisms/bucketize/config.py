@@ -222,7 +222,8 @@ def _parse_contents(value: Any) -> str:
         return str(value)
     raise PolicyError(
         f'[mechanism] contents: {value!r} must be "even" or "varied"',
-        hint='contents = "varied" lets buckets trade, so that they tell more about who has which value',
+        hint='"even" is the default; "varied" makes answers sharper, and with them the guesses of attackers who '
+        "learn from the release how columns go with values",
     )
 
 
