@@ -222,7 +222,7 @@ def _parse_contents(value: Any) -> str:
         return str(value)
     raise PolicyError(
         f'[mechanism] contents: {value!r} must be "even" or "varied"',
-        hint='"even" is the default; "varied" makes answers sharper, and with them the guesses of attackers who '
+        hint='"even" is the default; "varied" makes answers sharper, and so the guesses of attackers who '
         "learn from the release how columns go with values",
     )
 
