@@ -6,9 +6,9 @@ Every job reads the file and writes Parquet: DuckDB's copy in random order (`cop
 in the order of the file (`polars`), and releases. `no ledger` is bucketize with a seed, which leaves out the
 ledger and its sketch of the source. It runs twice, each time in a process of its own: the work alone, with
 all libraries loaded, and, in brackets, the whole command, from the start of the process to its end. The least
-processor time and the least time by the clock of all rounds are shown; a ratio is to `copy`. Alpha-beta, that
-writes other rows than it reads, is counted per row written. A folder holds the table in eight Parquet files.
-`--quick` has every kind of table and format once, at a thousand and a million rows.
+processor time and the least time by the clock of all rounds are shown, and then the medians; a ratio is to
+`copy`. Alpha-beta, that writes other rows than it reads, is counted per row written. A folder holds the table
+in eight Parquet files. `--quick` has every kind of table and format once, at a thousand and a million rows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
+from statistics import median
 from typing import Any
 
 import duckdb
@@ -55,6 +57,7 @@ _MECHANISMS: dict[str, dict[str, Any]] = {
         "mechanism": {"kind": "alpha-beta", "domains": "active", "duplicates": "distinct"},
     },
 }
+SECONDS = ("processor", "clock", "process_processor", "process_clock")
 JOBS = ("copy", "polars", "bucketize", "no ledger", "perturb", "alpha-beta")
 
 
@@ -68,17 +71,11 @@ class Took:
     process_clock: float
     written: int
 
-    def least(self, other: Took | None) -> Took:
-        """The less of two runs."""
-        if other is None:
-            return self
-        return Took(
-            processor=min(self.processor, other.processor),
-            clock=min(self.clock, other.clock),
-            process_processor=min(self.process_processor, other.process_processor),
-            process_clock=min(self.process_clock, other.process_clock),
-            written=self.written,
-        )
+
+def summarise(rounds: list[Took], of: Callable[[Iterable[float]], float]) -> Took:
+    """One for all rounds: the least of each time, or their median."""
+    seconds = {what: of([getattr(took, what) for took in rounds]) for what in SECONDS}
+    return Took(**seconds, written=rounds[-1].written)
 
 
 def generate(kind: str, n_rows: int, table: Path) -> None:
@@ -247,22 +244,22 @@ def clean(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def compare(kind: str, n_rows: int, form: str, rounds: int, folder: Path) -> dict[str, Took]:
+def compare(kind: str, n_rows: int, form: str, rounds: int, folder: Path) -> dict[str, list[Took]]:
     folder.mkdir()
     table = folder / f"table.{form}"
     generate(kind, n_rows, table)
-    least: dict[str, Took] = {}
+    found: dict[str, list[Took]] = {job: [] for job in jobs_of(kind, n_rows, form)}
     for _ in range(rounds):
-        for job in jobs_of(kind, n_rows, form):
-            least[job] = run(job, table).least(least.get(job))
+        for job, own in found.items():
+            own.append(run(job, table))
             clean(folder)
     shutil.rmtree(folder)
-    return least
+    return found
 
 
-def show(kind: str, n_rows: int, form: str, least: dict[str, Took]) -> None:
-    copy = least["copy"]
-    for job, took in least.items():
+def show(kind: str, n_rows: int, form: str, what: str, seconds: dict[str, Took]) -> None:
+    copy = seconds["copy"]
+    for job, took in seconds.items():
         per_row = copy.written / took.written if job == "alpha-beta" and took.written else 1.0
         parts = [
             f"{getattr(took, what):7.2f} ({getattr(took, f'process_{what}'):6.2f}) "
@@ -270,7 +267,7 @@ def show(kind: str, n_rows: int, form: str, least: dict[str, Took]) -> None:
             f"({per_row * getattr(took, f'process_{what}') / getattr(copy, f'process_{what}'):4.1f})"
             for what in ("processor", "clock")
         ]
-        print(f"{kind:<9} {form:<8} {n_rows:>10,} {job:<11} {parts[0]}   {parts[1]}", flush=True)
+        print(f"{kind:<9} {form:<8} {n_rows:>10,} {what:<7} {job:<11} {parts[0]}   {parts[1]}", flush=True)
 
 
 def main() -> None:
@@ -287,19 +284,24 @@ def main() -> None:
         measure(options.measure[0], Path(options.measure[1]))
         return
     if not options.json:
-        print(f"{'table':<9} {'format':<8} {'rows':>10} {'job':<11}    processor (process)  ratio   clock …")
+        head = f"{'table':<9} {'format':<8} {'rows':>10} {'of all':<7} {'job':<11}"
+        print(f"{head}    processor (process)  ratio   clock …")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for number, (kind, n_rows, form) in enumerate(cells(options)):
             rounds = options.rounds or (1 if options.quick else 3)
             rounds = rounds if n_rows < _MANY else 1 if n_rows > _MANY else max(1, rounds - 1)
-            least = compare(kind, n_rows, form, rounds, Path(folder) / str(number))
+            found = compare(kind, n_rows, form, rounds, Path(folder) / str(number))
+            ways: dict[str, Callable[[Iterable[float]], float]] = {"least": min, "median": median}
+            told = {
+                what: {job: summarise(own, of) for job, own in found.items()}
+                for what, of in (ways if rounds > 1 else {"once": min}).items()
+            }
             if options.json:
-                told = {
-                    job: {name: getattr(took, name) for name in Took.__slots__} for job, took in least.items()
-                }
-                print(json.dumps({"table": kind, "format": form, "rows": n_rows, "jobs": told}), flush=True)
+                plain = {what: {job: asdict(took) for job, took in own.items()} for what, own in told.items()}
+                print(json.dumps({"table": kind, "format": form, "rows": n_rows, **plain}), flush=True)
             else:
-                show(kind, n_rows, form, least)
+                for what, own in told.items():
+                    show(kind, n_rows, form, what, own)
 
 
 if __name__ == "__main__":
