@@ -265,6 +265,11 @@ class Everybody:
         """How many people there are."""
         return sum(len(part.kind) for part in self.parts)
 
+    @property
+    def n_fakes(self) -> int:
+        """How many of a bucket's values are nobody's."""
+        return self.parts[0].places.n_fakes
+
     def gain(self, effects: Floats, rounds: int = _ROUNDS, close: float = _CLOSE) -> tuple[float, Floats]:
         """The log-likelihood of the buckets, and its gradient by effects."""
         tables = self.parts[0].tables(effects)
