@@ -14,7 +14,7 @@ import argparse
 
 import numpy as np
 
-from dalenius.arrays import Floats
+from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.numbers import Numbers
 from dalenius.mechanisms.rows.effects import Quasi
@@ -50,8 +50,8 @@ def _print(strength: float, explained: float, kind: str, found: Floats) -> None:
     print(f"| {strength:g} | {explained:.2f} | {kind} | {shown} | {wide:.2f} | × {ratio:.2f} |")
 
 
-def _run(n: int, strength: float, seed: int) -> tuple[dict[str, Floats], float]:
-    """Of each kind: truth, estimate, Anatomy's, three intervals and a scale; and what columns explain."""
+def people(n: int, strength: float, seed: int) -> tuple[Numbers, Buckets, tuple[Ints, Ints, Ints], Floats]:
+    """A release, and its people's department, age and sex, and salary."""
     rng = np.random.default_rng(seed)
     n -= n % _SIZE
     dept, age = rng.choice(8, n, p=_SHARES), rng.integers(0, 46, n)
@@ -61,7 +61,12 @@ def _run(n: int, strength: float, seed: int) -> tuple[dict[str, Floats], float]:
     home = rng.permutation(n) // _SIZE
     buckets = Buckets.of(home, home, np.arange(n), np.ones(n, dtype=np.int64))
     columns = [Quasi(codes=c, is_number=c is age) for c in (dept, age, sex, region)]
-    made = Numbers.of(buckets, columns, salary, None)
+    return Numbers.of(buckets, columns, salary, None), buckets, (dept, age, sex), salary
+
+
+def _run(n: int, strength: float, seed: int) -> tuple[dict[str, Floats], float]:
+    """Of each kind: truth, estimate, Anatomy's, three intervals and a scale; and what columns explain."""
+    made, buckets, (dept, age, _), salary = people(n, strength, seed)
     groups = [dept == d for d in range(8)] + [age > 30] + [(dept == d) & (age > 30) for d in range(3)]
     sums = ScoreSums.of(buckets, [Score(rows=np.flatnonzero(group)) for group in groups])
     levels = [(salary > np.quantile(salary, q)).astype(float) for q in (0.3, 0.5, 0.9)]

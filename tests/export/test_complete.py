@@ -116,6 +116,32 @@ def test_beside_fakes_copies_have_as_many_of_each_value_as_people_have(tmp_path:
     assert totals.std(axis=0).max() < 0.012 * n_people
 
 
+def test_of_many_numbers_copies_keep_what_the_columns_explain(tmp_path: Path) -> None:
+    """Dealt to the people of a bucket at random, salaries would hardly differ between departments."""
+    rng, n_people = np.random.default_rng(6), 4_000
+    older = rng.integers(0, 2, n_people)
+    salary = np.round(np.exp(10.5 + 0.5 * older + 0.3 * rng.normal(size=n_people)), 2)
+    policy = {
+        "source": pa.table({"department": np.array(["a", "b"])[older], "salary": salary}),
+        "release": tmp_path / "s.release",
+        "columns": {"quasi": ["department"], "sensitive": ["salary"]},
+        "promise": {"kind": "l-diversity", "l": 10},
+        "mechanism": {"kind": "bucketize"},
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=2)
+    found = []
+    for copy in release.complete(8, seed=3):
+        drawn = copy.column("salary").to_numpy()
+        is_older = copy.column("department").to_numpy(zero_copy_only=False) == "b"
+        assert sorted(drawn) == sorted(salary)
+        found.append(drawn[is_older].mean() - drawn[~is_older].mean())
+    assert np.mean(found) == pytest.approx(salary[older == 1].mean() - salary[older == 0].mean(), rel=0.2)
+    fitted = release.fit("salary ~ department", copies=4)  # not refused for its many values
+    low, high = fitted.interval()["department[T.b]"]
+    assert 0 < low < high
+    assert "how large a number is" in write_copies(release.stored, tmp_path / "copies", copies=1).assumes
+
+
 def exact_first(published: list[int], gamma: float) -> float:
     """The chance that the first record had the value 0, over all tables and shares with a uniform prior."""
     weights = [0.0, 0.0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -20,8 +22,9 @@ from dalenius.sql import identifiers
 from dalenius.tables.columns import CodedTable
 
 if TYPE_CHECKING:
+    from dalenius.arrays import Ints
     from dalenius.mechanisms.bucketize.answer import BucketizedRows
-    from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+    from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 
 _TABLE = "bucket_weights"
 _SOMEBODYS = "a value that people of the bucket have, nobody knows who"
@@ -94,35 +97,49 @@ ASSUMES_EFFECTS = (
 )
 
 
+ASSUMES_NUMBERS = (
+    "how large a number is depends on the published columns by a main effect of each, of a size that the "
+    "release teaches: a matching of a bucket's people with its numbers is as likely as that says, and "
+    "effects are drawn anew for every copy. Interactions of columns beyond that come out too weak"
+)
+
+
 _FAKES_DRAWN = ". Which values of a bucket are fakes is drawn as well, by the law that the manifest states"
 
 
 def complete(release: StoredRelease) -> Completion:
     """Fit the effects of the columns once; every draw is another matching, given other effects."""
     from dalenius.mechanisms.bucketize.answer import BucketizedRows
+    from dalenius.mechanisms.bucketize.estimate.drawing import draw_alike, draw_numbers, draw_values
     from dalenius.mechanisms.bucketize.estimate.matching import MOST_VALUES
+    from dalenius.mechanisms.bucketize.estimate.numbers import Numbers
     from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 
     rows = BucketizedRows.load(release)
     made = rows.estimator(MATCHING).made
     if isinstance(made, Posterior):
-        return _complete_from(release, rows, made)
-    found = _complete_from(release, rows, None) if rows.has_fakes else _complete_alike(release)
+        return _complete_by(release, rows, partial(draw_values, made), ASSUMES_EFFECTS)
+    if isinstance(made, Numbers):
+        return _complete_by(release, rows, partial(draw_numbers, made), ASSUMES_NUMBERS)
+    # of fakes it is known how likely each value is one
+    found = _complete_by(release, rows, draw_alike, ASSUMES) if rows.has_fakes else _complete_alike(release)
     return replace(found, too_many_values=rows.sensitive.n_rows > MOST_VALUES)
 
 
-def _complete_from(release: StoredRelease, rows: BucketizedRows, made: Posterior | None) -> Completion:
-    """From effects, or without any where fakes are to be left out."""
-    from dalenius.mechanisms.bucketize.estimate.drawing import draw_alike, draw_values
-
+def _complete_by(
+    release: StoredRelease,
+    rows: BucketizedRows,
+    draw_codes: Callable[[Buckets, np.random.Generator], Ints],
+    assumes: str,
+) -> Completion:
+    """By a draw of a value's code for each person."""
     people = _columns(read_tables(release).people)
 
     def draw(stream: np.random.Generator) -> pa.Table:
-        codes = draw_alike(rows.buckets, stream) if made is None else draw_values(made, rows.buckets, stream)
+        codes = draw_codes(rows.buckets, stream)
         secret = {name: column.decode(codes) for name, column in rows.sensitive.columns.items()}
         return pa.table({**people, **secret})
 
-    assumes = ASSUMES if made is None else ASSUMES_EFFECTS
     return Completion(draw=draw, assumes=assumes + (_FAKES_DRAWN if rows.has_fakes else ""))
 
 

@@ -4,18 +4,27 @@ First effects are drawn, from what the release leaves open about them. Given eff
 as likely as the product of its people's p(value | columns). It is drawn by swaps: two people of a bucket
 exchange their values with the Metropolis rule, which has that law exactly in the long run, from any start.
 Fakes are people more, whom no copy has.
+
+Where the secret is one of many numbers, `numbers.py` knows how the mean of a number's traits φ changes with
+the columns: by x·B·Cov(φ). That is a linear law, and a matching needs a likelihood, p(z | x) ∝ exp(x·C·φ(z)).
+Columns that explain a part ρ² of a number leave it only 1 − ρ² of its variance, and of numbers that vary less
+a mean is moved less by the same exponent: so in each pair of directions (the canonical correlations ρ of
+columns and traits) C is B divided by 1 − ρ². For normal laws this is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.estimate.effects import Everybody, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Block, Places
+from dalenius.mechanisms.bucketize.estimate.numbers import LARGER, Numbers
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 from dalenius.mechanisms.bucketize.fakes.law import symmetric_polynomials
 
@@ -23,6 +32,10 @@ _SWEEPS, _PER_PERSON = 20, 2
 """How often everybody is offered a swap: so often, and as often again for each person of the bucket."""
 _LEAST_ODDS = 1e-12
 _ROUNDS, _CLOSE, _MOST_EXPECTED = 200, 1e-9, 1 - 1e-6
+_STRONGEST = 0.95
+"""Canonical correlations above this are drawn as this: beyond, swaps would hardly ever be accepted."""
+_NOTHING = 1e-8
+_CELLS_AT_ONCE = 2_000_000
 
 
 def draw_values(posterior: Posterior, buckets: Buckets, stream: np.random.Generator) -> Ints:
@@ -84,7 +97,7 @@ def draw_matching(
         log, held = own.transpose(2, 0, 1), np.rint(places.held[block.slots]).astype(np.int64)
         if places.odds is not None and shares is not None:
             log = np.concatenate([log, _log_of_fakes(places, block, shares)], axis=1)
-        slot = _draw_block(log, held, stream)[:, : block.shape[1]]
+        slot = swap_values(log, held, stream)[:, : block.shape[1]]
         value = np.take_along_axis(block.by_slot(places.value).T, slot, axis=1)
         found[block.people] = value.ravel()
     return found
@@ -122,8 +135,14 @@ def weights_of_sets(expected: Floats, n_chosen: int) -> Floats:
     return weights
 
 
-def _draw_block(log: Floats, held: Ints, stream: np.random.Generator) -> Ints:
-    """Buckets × people: which of the bucket's different values each has."""
+def swap_values(log: NDArray[np.floating[Any]], held: Ints, stream: np.random.Generator) -> Ints:
+    """Buckets × people: which of the bucket's values each has.
+
+    Args:
+        log: buckets × people × values: log p.
+        held: how many people have each value, bucket by bucket.
+        stream: of coins.
+    """
     n_buckets, size, width = log.shape
     slots = np.repeat(np.tile(np.arange(width), n_buckets), held)
     slot: Ints = stream.permuted(slots.reshape(n_buckets, size), axis=1)
@@ -140,3 +159,74 @@ def _draw_block(log: Floats, held: Ints, stream: np.random.Generator) -> Ints:
         swapped = np.log(stream.random(gain.shape)) < gain
         slot[:, one], slot[:, two] = np.where(swapped, yours, mine), np.where(swapped, mine, yours)
     return slot
+
+
+def draw_numbers(made: Numbers, buckets: Buckets, stream: np.random.Generator) -> Ints:
+    """The code of a value for each row."""
+    between = made.features.covariance()
+    within = made.traits.covariance(buckets.counts)
+    exponents = sharpen(_draw_linear(made, stream), between, within)
+    n_bins = made.traits.root.shape[1]
+    of_kind = _add_up(exponents, made.features.kinds.places)
+    of_bin = (of_kind[:, :n_bins] @ made.traits.root.T).astype(np.float32)
+    of_number = of_kind[:, n_bins].astype(np.float32)
+    values = np.empty(buckets.n_rows, dtype=np.int64)
+    for people, held in _of_one_size(buckets):
+        kind = made.features.kind_of_row[people][:, :, None]
+        log = of_bin[kind, made.traits.bin_of[held][:, None, :]]
+        log += of_number[kind] * made.traits.number[held].astype(np.float32)[:, None, :]
+        slot = swap_values(log, np.ones(held.size, dtype=np.int64), stream)
+        values[people] = np.take_along_axis(held, slot, axis=1)
+    return values
+
+
+def _draw_linear(made: Numbers, stream: np.random.Generator) -> Floats:
+    """B, moved by as much as the release leaves it uncertain; effects may be larger than was learned."""
+    times, shares = zip(*LARGER, strict=True)
+    larger = stream.choice(times, p=shares)
+    error = np.sqrt(larger / (1 + larger * made.basis.told))
+    return made.basis.effects(made.place + error * stream.normal(size=error.shape))
+
+
+def sharpen(effects: Floats, between: Floats, within: Floats) -> Floats:
+    """The exponents that have these linear effects, given the covariances of the columns and of the traits.
+
+    >>> one = np.ones((1, 1))
+    >>> sharpen(0.5 * one, one, one).round(6).tolist()  # 0.5 / (1 - 0.25)
+    [[0.666667]]
+    """
+    (root, back), (own_root, own_back) = _roots(between), _roots(within)
+    left, strength, right = np.linalg.svd(root.T @ effects @ own_root, full_matrices=False)
+    strength = np.minimum(strength, _STRONGEST)
+    return np.asarray(back @ (left * (strength / (1 - strength**2))) @ right @ own_back.T)
+
+
+def _roots(covariance: Floats) -> tuple[Floats, Floats]:
+    """A root, and what undoes it; directions in which nothing varies are left out."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > _NOTHING * values.max(initial=0.0)
+    root = np.sqrt(values[kept])
+    return vectors[:, kept] * root, vectors[:, kept] / root
+
+
+def _add_up(exponents: Floats, places: Ints) -> Floats:
+    """Kinds of people × traits: the exponents of their features together."""
+    found = np.zeros((len(places), exponents.shape[1]))
+    for column in places.T:
+        found += exponents[column]
+    return found
+
+
+def _of_one_size(buckets: Buckets) -> Iterator[tuple[Ints, Ints]]:
+    """Rows and values of some buckets with as many people, both buckets × people."""
+    order = np.argsort(buckets.row_bucket, kind="stable")
+    size = buckets.size.astype(np.int64)
+    first = np.cumsum(size) - size
+    for people in np.unique(size).tolist():
+        chosen = np.flatnonzero(size == people)
+        at_once = max(_CELLS_AT_ONCE // people**2, 1)
+        for start in range(0, len(chosen), at_once):
+            some = chosen[start : start + at_once]
+            contents = buckets.composition.take(buckets.type_of[some])
+            held = np.repeat(contents.columns, contents.data.astype(np.int64)).reshape(len(some), people)
+            yield order[first[some][:, None] + np.arange(people)], held

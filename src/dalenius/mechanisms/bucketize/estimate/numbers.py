@@ -72,6 +72,20 @@ class Traits:
         root = neighbours(np.bincount(bins, counts).astype(float), OWN[-1])
         return cls(bin_of=bins, root=root, number=standard_units(numbers, counts))
 
+    def covariance(self, counts: Floats) -> Floats:
+        """Traits × traits: Cov(φ) over people, of whom so many have each value."""
+        n_bins, n_people = len(self.root), counts.sum()
+        people = np.bincount(self.bin_of, counts, n_bins)
+        sums = self.root.T @ np.bincount(self.bin_of, counts * self.number, n_bins)
+        square = np.block(
+            [
+                [(self.root.T * people) @ self.root, sums[:, None]],
+                [sums[None, :], np.array([[counts @ self.number**2]])],
+            ]
+        )
+        mean = np.append(self.root.T @ people, counts @ self.number) / n_people
+        return np.asarray(square / n_people - np.outer(mean, mean))
+
     def under(self, weights: Floats, times: Floats) -> Floats:
         """Terms × traits: Σ w·φ over the values, each so many times, for weights values × terms."""
         n_values = len(self.bin_of)
