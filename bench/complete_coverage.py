@@ -1,6 +1,6 @@
 """How often pooled intervals from complete tables hold, over releases of people drawn anew.
 
-    python -m bench.complete_coverage [--rows 3000] [--releases 20] [--copies 10] [--promise f]
+    python -m bench.complete_coverage [--rows 3000] [--releases 20] [--copies 10] [--first 0] [--promise f]
 
 The population is known: age, sex and region, and one of eight diseases by a logistic law of age and sex. Each
 release has new people, so that a pooled interval should hold what is true of the population: the mean age of
@@ -52,12 +52,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3_000)
     parser.add_argument("--releases", type=int, default=20)
     parser.add_argument("--copies", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--promise", default="rho", choices=_KINDS, help="perturb; bucketize; with fakes")
     options = parser.parse_args()
     population = _people(_POPULATION, 10**6)
     truth = {**_analyse([population]), **_shares([population])}
     found: dict[str, list[_Measured]] = defaultdict(list)
-    for seed in range(options.releases):
+    for seed in range(options.first, options.first + options.releases):
         table = _people(options.rows, seed)
         with tempfile.TemporaryDirectory() as folder:
             release = dalenius.publish(_policy(table, Path(folder) / "r", options.promise), seed=seed)
