@@ -3,12 +3,14 @@
     python -m bench.coverage --part buckets [--only kdd-industry] [--rows 6000] [--releases 6] [--first 0]
     python -m bench.coverage --part buckets --fakes 1 [--estimator shrinkage]
     python -m bench.coverage --part buckets --contents varied
+    python -m bench.coverage --part buckets --suppress 5
 
 For each table and θ: the mean relative error, how often intervals of 90, 95 and 99 % hold, and how wide those
 of 95 % are, as a multiple of the ideal width: that of a normal law with the standard deviation of the errors
 over releases and questions of one kind and size. Every release is of other people (`--rows` of the table's,
 at random) and asked other questions: errors of questions on one release go together, and only many releases
-show a coverage to two points. With --fakes releases are ℓ-diverse, ℓ = 4, with so many fakes a bucket. Tables
+show a coverage to two points. With --fakes releases are ℓ-diverse, ℓ = 4, with so many fakes a bucket; with
+--suppress ℓ they are ℓ-diverse after people were withheld safely, and the truth is that of the others. Tables
 marked as judging ones were not looked at when anything about the estimators was settled.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +31,7 @@ import dalenius
 from bench.coverage_questions import people
 from bench.coverage_subjects import Questions
 from bench.real_coverage import LEVELS, Places
-from dalenius.ask import answer_asked, open_for_asking
+from dalenius.ask import answer_asked
 from dalenius.demo_data import hospital
 from dalenius.evaluate.original import Original
 from dalenius.mechanisms.bucketize.answer import BucketizedRows
@@ -46,6 +49,7 @@ TABLES = {
     "hospital": ("", "disease", "age", ("sex", "F"), "tuning"),
     "synthetic": ("", "disease", "age", ("sex", "F"), "other seeds"),
 }
+_NUMBER = "number of the person"
 _SYNTHETIC, _FIRST_SEED = 6_000, 100
 """How many people the table of `coverage_questions` has here, and which of its seeds is the first."""
 THETAS = (2, 4, 8, 16)
@@ -69,6 +73,7 @@ def measure(
     estimator: str = ESTIMATOR,
     first: int = 0,
     contents: str = "even",
+    suppress: int = 0,
 ) -> None:
     """Print a table for each data set that is present and whose name has `only` in it.
 
@@ -80,25 +85,24 @@ def measure(
             continue
         whole = csv.read_csv(data / file) if file else None
         every: list[Asked] = []
-        for theta in thetas if not n_fakes else (0,):
-            model = (
-                partial(_model, theta=theta, contents=contents)
-                if theta
-                else partial(_model_with_fakes, n_fakes=n_fakes)
-            )
+        is_one = bool(n_fakes or suppress)
+        for theta in (0,) if is_one else thetas:
+            model = partial(_model, theta=theta, contents=contents)
+            if is_one:
+                model = partial(_l_diverse, n_fakes=n_fakes, suppress=suppress)
             seeds = range(first, first + n_releases)
             found = [_ask(name, whole, model, n_questions, n_rows, seed, estimator) for seed in seeds]
             every += found
             for line in _lines(found):
                 print(f"| {name} ({use}) | {theta} | {line} |", flush=True)
-        for line in _lines(every) if not n_fakes else ():
+        for line in () if is_one else _lines(every):
             print(f"| {name} ({use}) | all | {line} |", flush=True)
 
 
 def _ask(
     name: str,
     whole: pa.Table | None,
-    model: Callable[..., RowModel],
+    model: Callable[..., tuple[RowModel, pa.Table]],
     n_questions: int,
     n_rows: int,
     seed: int,
@@ -110,8 +114,8 @@ def _ask(
     original = Original.of(table, [secret])
     rng = np.random.default_rng([len(name), seed])
     texts = [_text(original, secret, number, share, k, rng) for k in range(n_questions)]
-    made = model(original, seed=seed)
-    return _answers(made, texts, table.column_names, estimator), _truths(table, texts)
+    made, published = model(original, seed=seed)
+    return _answers(made, texts, table.column_names, estimator), _truths(published, texts)
 
 
 def _made_up(name: str, seed: int) -> pa.Table:
@@ -162,29 +166,41 @@ def _truths(table: pa.Table, texts: list[str]) -> np.ndarray:
     return np.array([[np.nan if cell is None else float(cell) for cell in row] for row in rows])
 
 
-def _model(original: Original, *, theta: int, seed: int, contents: str) -> RowModel:
+def _model(original: Original, *, theta: int, seed: int, contents: str) -> tuple[RowModel, pa.Table]:
+    """As it is asked, and whom it is about."""
     secret = original.sensitive[0]
     places = Places.of(original, theta, contents, seed)
-    return BucketizedRows(
+    made = BucketizedRows(
         rows=CodedTable.of(original.table.select(list(original.quasi))),
         sensitive=CodedTable.of(pa.table({secret: pa.array(list(original.cells[secret]))})),
         buckets=places.deal(original.codes(secret), np.random.default_rng([theta, seed])),
-    ).model()
+    )
+    return made.model(), original.table
 
 
-def _model_with_fakes(original: Original, *, n_fakes: int, seed: int) -> RowModel:
+def _l_diverse(original: Original, *, n_fakes: int, suppress: int, seed: int) -> tuple[RowModel, pa.Table]:
+    """With fakes, or after suppression; a column that tells who is left is not kept."""
+    table = original.table.append_column(_NUMBER, pa.array(np.arange(original.n_rows)))
     rules = {
-        "source": original.table,
+        "source": table if suppress else original.table,
         "release": "r",
-        "columns": {"quasi": list(original.quasi), "sensitive": list(original.sensitive)},
-        "promise": {"kind": "l-diversity", "l": 4},
-        "mechanism": {"kind": "bucketize", "fakes": n_fakes},
+        "columns": {
+            "quasi": [*original.quasi, *([_NUMBER] if suppress else [])],
+            "sensitive": list(original.sensitive),
+        },
+        "promise": {"kind": "l-diversity", "l": suppress or 4},
+        **({"suppress": {"method": "safe"}} if suppress else {}),
+        "mechanism": {"kind": "bucketize", **({"fakes": n_fakes} if n_fakes else {})},
     }
     with tempfile.TemporaryDirectory() as folder:
         release = dalenius.publish(dalenius.Policy.from_dict(rules, folder=Path(folder)), seed=seed)
-        model = open_for_asking(release.stored).model
-    assert isinstance(model, RowModel)
-    return model
+        made = BucketizedRows.load(release.stored)
+    if not suppress:
+        return made.model(), original.table
+    here = made.rows.columns[_NUMBER].decode().to_numpy(zero_copy_only=False)
+    kept = {name: column for name, column in made.rows.columns.items() if name != _NUMBER}
+    model = replace(made, rows=replace(made.rows, columns=kept)).model()
+    return model, original.table.take(pa.array(np.sort(here)))
 
 
 def _answers(model: RowModel, texts: list[str], names: list[str], estimator: str) -> np.ndarray:

@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=0, help="of a table for buckets: so many people")
     parser.add_argument("--thetas", default="2,4,8,16", help="of tables for buckets")
     parser.add_argument("--fakes", type=int, default=0, help="a bucket of tables for buckets, with ℓ = 4")
+    parser.add_argument("--suppress", type=int, default=0, help="ℓ of tables for buckets, after suppression")
     parser.add_argument("--estimator", default="matching", help="of tables for buckets")
     parser.add_argument(
         "--contents", default="even", choices=("even", "varied"), help="of tables for buckets"
@@ -58,7 +59,8 @@ def main() -> None:
         thetas = tuple(int(theta) for theta in options.thetas.split(","))
         n_releases = options.releases or 6
         asked = options.data, n_releases, options.questions, options.only, thetas, options.rows
-        measure_buckets(*asked, options.fakes, options.estimator, options.first, options.contents)
+        rest = options.estimator, options.first, options.contents, options.suppress
+        measure_buckets(*asked, options.fakes, *rest)
         return
     options.releases = options.releases or 200
     measured = {}

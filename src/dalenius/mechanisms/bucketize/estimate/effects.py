@@ -86,6 +86,8 @@ def _by_region(buckets: Buckets, region_of_bucket: Ints) -> Floats:
 
 _STAGES = ((6_000, 60), (24_000, 60))
 """People by whom the effects of a larger release are sought at first, and in how many steps at most."""
+_AT_ONCE_CELLS = 4_000_000
+"""Of at most `_MOST_ROWS` people, and so many people × values, all are fitted from the start."""
 _STEPS, _MORE_STEPS, _ALL_STEPS = 25, 30, 120
 """And then by as many people as there may be cells; the second where values are not exchanged after it, the
 last where these are all steps."""
@@ -300,11 +302,16 @@ def fit_effects(
     """The most likely effects, as coordinates of the basis, or of one that is learned from them.
 
     Of a large release first those of a part of the buckets, and then of ever more. What the steps by some
-    people tell of how the likelihood curves makes those by all of them long enough that a few will do.
+    people tell of how the likelihood curves makes those by all of them long enough that a few will do. Which
+    value is which a part hardly tells, and the steps after it do not find back: where there is time for it
+    all people are fitted from the start.
     """
     found, n_before = Climb(place=np.zeros(basis.precision.shape)), 0
-    every = max(1, -(-buckets.n_rows * buckets.composition.shape[1] // MOST_CELLS))
-    stages = [(buckets.n_rows // n, steps) for n, steps in _STAGES if buckets.n_rows // n >= 2 * every]
+    n_cells = buckets.n_rows * buckets.composition.shape[1]
+    every, is_at_once = max(1, -(-n_cells // MOST_CELLS)), n_cells <= _AT_ONCE_CELLS
+    is_at_once &= buckets.n_rows <= _MOST_ROWS
+    tried = () if is_at_once else _STAGES
+    stages = [(buckets.n_rows // n, steps) for n, steps in tried if buckets.n_rows // n >= 2 * every]
     last = _MORE_STEPS if buckets.n_rows > _MOST_ROWS else _STEPS
     for one_of, steps in (*stages, (every, last if stages else _ALL_STEPS)):
         chosen = None if one_of == 1 else np.arange(0, len(buckets.size), one_of)

@@ -146,10 +146,10 @@ class Posterior:
             effects=basis.effects(place),
             numbers=numbers,
         )
-        made = [(share, found._with(buckets, everybody, basis.effects(own))) for share, own in others]
+        made = [(share, found.with_effects(buckets, everybody, basis.effects(own))) for share, own in others]
         return replace(found, others=tuple(made))
 
-    def _with(self, buckets: Buckets, everybody: Everybody, effects: Floats) -> Posterior:
+    def with_effects(self, buckets: Buckets, everybody: Everybody, effects: Floats) -> Posterior:
         """The same with other effects."""
         return replace(self, weights=_weights(buckets, everybody, effects), effects=effects, _by_type=[])
 
