@@ -1,12 +1,13 @@
 """How often pooled intervals from complete tables hold, over releases of people drawn anew.
 
-    python -m bench.complete_coverage [--rows 3000] [--releases 20] [--copies 10] [--first 0] [--promise f]
+    python -m bench.complete_coverage [--rows 3000] [--releases 20] [--copies 10] [--first 0] [--promise f] [--k 2]
 
 The population is known: age, sex and region, and one of eight diseases by a logistic law of age and sex. Each
 release has new people, so that a pooled interval should hold what is true of the population: the mean age of
 those with a disease, the share of a disease among women, a coefficient of a linear and two of a logistic
 regression, and the share of everybody in each cell of cross tables of a published column and the disease.
 Counts of the same cells are asked of the table itself too, where nothing but the release adds to the error.
+Views of tuples have a column of a hundred towns more, which goes with nothing, so that few people are alike.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,10 +34,19 @@ _AGE = np.array([0.5, -0.4, 0.0, 0.8, 0.0, -0.6, 0.2, 0.0])
 _SEX = np.array([0.0, 0.6, -0.5, 0.0, 0.9, 0.0, 0.0, -0.8])
 _POPULATION = 400_000
 _N_DISEASES = len(_BASE)
-_KINDS = {
+_N_TOWNS = 100
+_KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rho": ({"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"}, {"kind": "perturb"}),
     "f": ({"kind": "f-privacy", "default": {"times": 4, "plus": 0.02}}, {"kind": "bucketize"}),
     "fakes": ({"kind": "l-diversity", "l": 3}, {"kind": "bucketize", "fakes": 1}),
+    "alpha-beta": (
+        {"kind": "d-gamma-privacy", "gamma": "1/2"},
+        {"kind": "alpha-beta", "domains": "active", "duplicates": "distinct"},
+    ),
+    "frapp": (
+        {"kind": "d-gamma-privacy", "gamma": "1/2"},
+        {"kind": "alpha-beta", "method": "frapp", "domains": "active"},
+    ),
 }
 _CROSSED: dict[str, Callable[[pd.DataFrame], Ints]] = {
     "sex": lambda table: (table["sex"] == "M").to_numpy().astype(np.int64),
@@ -53,15 +64,24 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=20)
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--promise", default="rho", choices=_KINDS, help="perturb; bucketize; with fakes")
+    parser.add_argument(
+        "--promise", default="rho", choices=_KINDS, help="perturb; bucketize; with fakes; views"
+    )
+    parser.add_argument(
+        "--k", type=int, default=2, help="of views: noise rows for each of the table, at gamma 1/2"
+    )
     options = parser.parse_args()
     population = _people(_POPULATION, 10**6)
     truth = {**_analyse([population]), **_shares([population])}
     found: dict[str, list[_Measured]] = defaultdict(list)
     for seed in range(options.first, options.first + options.releases):
         table = _people(options.rows, seed)
+        if options.promise in ("alpha-beta", "frapp"):
+            table["town"] = np.random.default_rng([seed, 7]).integers(_N_TOWNS, size=len(table))
         with tempfile.TemporaryDirectory() as folder:
-            release = dalenius.publish(_policy(table, Path(folder) / "r", options.promise), seed=seed)
+            release = dalenius.publish(
+                _policy(table, Path(folder) / "r", options.promise, options.k), seed=seed
+            )
             copies = [pa.table(copy).to_pandas() for copy in release.complete(options.copies, seed=seed)]
         for name, interval in _analyse(copies).items():
             found[name].append(_Measured.of(interval, truth[name]))
@@ -125,14 +145,18 @@ def _people(n: int, seed: int) -> pd.DataFrame:
     )
 
 
-def _policy(table: pd.DataFrame, release: Path, promise: str) -> dalenius.Policy:
+def _policy(table: pd.DataFrame, release: Path, promise: str, k: int) -> dalenius.Policy:
     kept, mechanism = _KINDS[promise]
+    is_view = kept["kind"] == "d-gamma-privacy"
     return dalenius.Policy.from_dict(
         {
             "source": pa.Table.from_pandas(table, preserve_index=False),
             "release": str(release),
-            "columns": {"quasi": ["age", "sex", "region"], "sensitive": ["disease"]},
-            "promise": kept,
+            "columns": {
+                "quasi": [name for name in table.columns if name != "disease"],
+                "sensitive": ["disease"],
+            },
+            "promise": {**kept, "k": k} if is_view else kept,
             "mechanism": mechanism,
         }
     )

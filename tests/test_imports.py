@@ -34,7 +34,8 @@ LAYERS = [
     ["engines.base"],
     ["release"],
     ["question", "threats", "pages", "mechanisms.measures"],
-    ["mechanisms.rows", "mechanisms.tuples"],  # what several mechanisms share, by what they publish
+    ["mechanisms.rows"],  # what several mechanisms share, by what they publish
+    ["mechanisms.tuples"],
     [
         "mechanisms.suppress",
         "mechanisms.perturb",

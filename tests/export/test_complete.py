@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
+from dalenius.api import Release
 from dalenius.cli.main import run
 from dalenius.errors import InputError
+from dalenius.export import complete
 from dalenius.export.complete import draw_copies, write_copies
 from dalenius.export.fitting import fit_copies
 from dalenius.export.stata import stata_names
@@ -275,7 +277,6 @@ def test_who_is_certain_is_told_to_be_no_draw(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["alpha-beta", "--to", "x"], "cannot be completed"),
         (["bucketize", "--to", "x", "--copies", "0"], "copies: 0"),
         (["bucketize", "--to", "x", "--format", "xls"], "format 'xls' is unknown"),
     ],
@@ -291,6 +292,112 @@ def test_what_cannot_be_had_is_refused(
     assert run(["complete", str(RELEASES / arguments[0]), *arguments[1:]]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_mechanism_that_says_no_law_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(complete, "find_room", lambda *_: None)
+    with pytest.raises(InputError, match="bucketize cannot be completed"):
+        draw_copies(StoredRelease.open(RELEASES / "bucketize"), 1)
+
+
+def with_wards(table: pa.Table) -> pa.Table:
+    wards = np.random.default_rng(9).integers(1, 51, table.num_rows)
+    return table.add_column(2, "ward", pa.array(wards))
+
+
+def published_tuples(folder: Path, table: pa.Table, section: dict[str, object]) -> Release:
+    """One view, in which a row of the table is as many as those that were added."""
+    copies = {"copy": "1..6"} if section.get("duplicates") == "copies" else {}
+    policy = {
+        "source": table,
+        "release": folder / "r",
+        "columns": {"quasi": ["age", "sex", "ward"], "sensitive": ["disease"]},
+        "promise": {"kind": "d-gamma-privacy", "k": 1, "gamma": "1/2"},
+        "domains": {"age": "0..119", "ward": "1..50", **copies},
+        "mechanism": {"kind": "alpha-beta", "domains": ["sex", "disease"], **section},
+    }
+    return dalenius.publish(dalenius.Policy.from_dict(policy), seed=4)
+
+
+@pytest.mark.parametrize("method", ["alpha-beta", "frapp", "copies"])
+def test_views_are_completed_row_by_row(
+    method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the command line, the same with the same seed; no copy is the view, and none has copies' numbers."""
+    section: dict[str, object] = {"method": "frapp"} if method == "frapp" else {"duplicates": "distinct"}
+    table = with_wards(association(600))
+    if method == "copies":
+        section, table = {"duplicates": "copies"}, pa.concat_tables([table, table.slice(0, 200)])
+    release = published_tuples(tmp_path, table, section)
+    arguments = ["complete", str(release.path), "--copies", "3", "--seed", "5", "--json", "--to"]
+    tables = []
+    for target in (tmp_path / "one", tmp_path / "two"):
+        assert run([*arguments, str(target)]) == 0
+        told = json.loads(capsys.readouterr().out)
+        tables.append([pq.read_table(target / f"copy-00{k}.parquet") for k in (1, 2, 3)])
+    assert all(one.equals(two) for one, two in zip(*tables, strict=True))
+    assert not tables[0][0].equals(tables[0][1])
+    sizes = [copy.num_rows for copy in tables[0]]
+    assert told["rows"] == round(sum(sizes) / 3)
+    if method == "frapp":
+        assert sizes == [600] * 3
+    else:
+        assert np.mean(sizes) == pytest.approx(table.num_rows, rel=0.15)
+    for copy in tables[0]:
+        assert copy.column_names == ["age", "sex", "ward", "disease"]
+        assert copy.schema.types == table.schema.types
+    readme = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
+    assert "Rows are draws, not\npeople" in readme
+    assert "Every row was drawn at random, in all its columns" in readme
+    assert "the other columns\nare as it publishes them" not in readme
+    shared = set(map(tuple, pq.read_table(tmp_path / "one" / "copy-001.parquet").to_pandas().to_numpy()))
+    shown = set(
+        map(tuple, release.stored.read("view", ("age", "sex", "ward", "disease")).to_pandas().to_numpy())
+    )
+    assert shared & shown
+    assert shared - shown
+    assert shown - shared
+
+
+def test_copies_of_a_view_are_pooled_to_what_the_table_has(tmp_path: Path) -> None:
+    table = with_wards(association(2_400))
+    release = published_tuples(tmp_path, table, {"duplicates": "distinct"})
+    copies = release.complete(8, seed=2)
+    men = [np.mean(np.array(copy.column("sex")) == "M") for copy in copies]
+    own = float(np.mean(np.array(table.column("sex")) == "M"))
+    pooled = dalenius.pool(men, [m * (1 - m) / 2_400 for m in men])
+    ((low, high),) = pooled.interval(0.999)
+    assert low < own < high
+    assert high - low < 0.3
+    fitted = release.fit("disease == 'd0' ~ age + sex", kind="logistic", copies=8, seed=1)
+    original = fit_copies([table, table], "disease == 'd0' ~ age + sex", kind="logistic")
+    low, high = fitted.interval(0.999)["age"]
+    assert low < original.coefficients["age"] < high
+    assert fitted.interval()["age"][0] > 0, "what goes together is seen"
+
+
+def test_views_without_a_sensitive_column_and_with_shaped_noise_are_completed(tmp_path: Path) -> None:
+    (tmp_path / "noise.toml").write_text("[sex]\nF = 0.8\nM = 0.2\n", encoding="utf-8")
+    policy = {
+        "source": association(600).select(["age", "sex"]).append_column("k", pa.array(range(600))),
+        "release": tmp_path / "r",
+        "columns": {"quasi": ["age", "sex", "k"]},
+        "promise": {"kind": "d-gamma-privacy", "k": 1, "gamma": "1/2"},
+        "domains": {"k": "0..2999"},
+        "mechanism": {
+            "kind": "alpha-beta",
+            "domains": ["age", "sex"],
+            "noise": str(tmp_path / "noise.toml"),
+            "duplicates": "distinct",
+        },
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=4)
+    write_copies(release.stored, tmp_path / "copies", copies=2, seed=1)
+    copies = [pq.read_table(path) for path in sorted((tmp_path / "copies").glob("*.parquet"))]
+    for copy in copies:
+        assert copy.num_rows == pytest.approx(600, rel=0.2)
+        men = np.mean(np.array(copy.column("sex")) == "M")
+        assert men == pytest.approx(0.5, abs=0.12), "the noise has a fifth"
 
 
 def test_results_are_pooled_by_rubins_rules() -> None:

@@ -39,9 +39,8 @@ MOST_COPIES = 1000
 _README = """\
 # Complete tables drawn from a release
 
-Each file is a whole table with {rows:,} rows and the columns of the release {release}. **Rows are draws, not
-people.** Every sensitive value was drawn at random from what the release leaves possible; the other columns
-are as it publishes them. They are a function of the release alone, so that its promise stands.
+Each file is a whole table with {rows} rows and the columns of the release {release}. **Rows are draws, not
+people.** {drawn} They are a function of the release alone, so that its promise stands.
 
 The draws assume that {assumes}.
 
@@ -64,6 +63,13 @@ MIcombine(with(imputationList(tables), glm(I({r_column} == "a value") ~ 1)))
 ```
 """
 
+_VALUES_DRAWN = """\
+Every sensitive value was drawn at random from what the release leaves possible; the other columns
+are as it publishes them."""
+_ROWS_DRAWN = """\
+Every row was drawn at random, in all its columns, from what the release leaves possible:
+a row that the release shows may be here or not, and most that are here may be nobody's."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
@@ -73,6 +79,7 @@ class Completed:
     target: Path
     files: tuple[str, ...]
     n_rows: int = field(metadata={"json": "rows"})
+    """Of each table; where their numbers differ, the mean."""
     assumes: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,8 +91,7 @@ def draw_copies(
     release: StoredRelease, copies: int, *, seed: int | None = None, to_fit: bool = False
 ) -> Iterator[pa.Table]:
     """So many whole tables, one after the other; `to_fit`: for regressions, if they would be worth it."""
-    if not 1 <= copies <= MOST_COPIES:
-        raise InputError(f"copies: {copies} must be from 1 to {MOST_COPIES:,}", hint=f"{COPIES} are usual")
+    _check_copies(copies)
     completion = _load(release)
     if to_fit and completion.too_many_values:
         raise InputError(
@@ -94,8 +100,17 @@ def draw_copies(
             hint="publish fewer values (bins of a number, groups of codes: [recode] in the policy), or ask "
             "for counts and averages, which have honest errors: `dalenius ask`",
         )
+    return _draw(completion, copies, seed)
+
+
+def _draw(completion: Completion, copies: int, seed: int | None) -> Iterator[pa.Table]:
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
     return (completion.draw(randomness.stream("complete", number)) for number in range(copies))
+
+
+def _check_copies(copies: int) -> None:
+    if not 1 <= copies <= MOST_COPIES:
+        raise InputError(f"copies: {copies} must be from 1 to {MOST_COPIES:,}", hint=f"{COPIES} are usual")
 
 
 def write_copies(
@@ -111,19 +126,25 @@ def write_copies(
         raise InputError(f"format {kind!r} is unknown; {did_you_mean(kind, WRITERS)}")
     if target.exists():
         raise InputError(f"{target} exists already", hint="give a folder that is not there yet")
+    _check_copies(copies)
     suffix, write = WRITERS[kind]
-    assumes, n_rows = _load(release).assumes, 0
+    completion, sizes = _load(release), list[int]()
     columns: list[str] = []
     names = tuple(f"copy-{number:03}{suffix}" for number in range(1, copies + 1))
     with unfinished(target) as hidden:
         hidden.mkdir()
-        for name, table in zip(names, draw_copies(release, copies, seed=seed), strict=True):
+        for name, table in zip(names, _draw(completion, copies, seed), strict=True):
             write(table, hidden / name)
-            n_rows, columns = table.num_rows, table.column_names
-        told = _describe(release, n_rows, copies, kind, assumes, columns)
+            sizes.append(table.num_rows)
+            columns = table.column_names
+        told = _describe(release, sizes, kind, completion, columns)
         (hidden / "README.md").write_text(told, encoding="utf-8")
     return Completed(
-        release=release.path, target=target, files=(*names, "README.md"), n_rows=n_rows, assumes=assumes
+        release=release.path,
+        target=target,
+        files=(*names, "README.md"),
+        n_rows=round(sum(sizes) / copies),
+        assumes=completion.assumes,
     )
 
 
@@ -131,8 +152,7 @@ def _load(release: StoredRelease) -> Completion:
     room = find_room(release.mechanism, release.method, "export")
     if room is None or not hasattr(room, "complete"):
         raise InputError(
-            f"releases of {release.mechanism} cannot be completed: they tell too little of each row for a "
-            "draw to be more than noise",
+            f"releases of {release.mechanism} cannot be completed: it says no law to draw tables by",
             hint="`dalenius ask` answers questions about them, with error bars",
         )
     if release.earlier:
@@ -143,9 +163,10 @@ def _load(release: StoredRelease) -> Completion:
 
 
 def _describe(
-    release: StoredRelease, n_rows: int, copies: int, kind: str, assumes: str, columns: Sequence[str]
+    release: StoredRelease, sizes: Sequence[int], kind: str, completion: Completion, columns: Sequence[str]
 ) -> str:
-    name = release.columns("sensitive")[0]
+    name = next(iter((*release.columns("sensitive"), *columns)))
+    least, most = min(sizes), max(sizes)
     if kind == "stata":
         name = stata_names(columns)[name]
     column = json.dumps(safe_heading(name) if kind == "csv" else name)  # a stranger's name is no code
@@ -155,11 +176,12 @@ def _describe(
         "stata": ("stata", "haven::read_dta"),
     }[kind]
     return _README.format(
-        rows=n_rows,
+        rows=f"{least:,}" if least == most else f"{least:,} to {most:,}",
+        drawn=_ROWS_DRAWN if completion.draws_rows else _VALUES_DRAWN,
         release=release.path.name,
-        assumes=assumes,
+        assumes=completion.assumes,
         notes="".join(f"{note}\n\n" for note in _notes(release, kind, columns)),
-        copies=copies,
+        copies=len(sizes),
         reader=reader,
         r_reader=r_reader,
         suffix=WRITERS[kind][0],

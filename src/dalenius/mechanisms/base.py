@@ -373,3 +373,6 @@ class Completion:
     """What the draws take for granted, as a sentence."""
     too_many_values: bool = False
     """Whether there are too many sensitive values for what goes with them to be learned, and drawn."""
+    draws_rows: bool = False
+    """Whether every cell is drawn, and not the sensitive ones alone; and where it is not known, how many rows
+    there are."""

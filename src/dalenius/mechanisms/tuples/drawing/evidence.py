@@ -1,0 +1,140 @@
+"""What the rows of a view tell about whether they are people's, for people spread over the domain by a law.
+
+People come by a Poisson process, x(t) of them to tuple t on average. So t is in the table with 1 − e^(−x),
+independently of other tuples, and a view's likelihood is a product over tuples. In a view by deletions and
+insertions a tuple of the table is ℓ times as likely to be shown as another, and r times as likely not to be.
+So
+
+    log L = Σ_shown log(1 + (ℓ − 1)(1 − e^(−x))) + Σ_others log(1 − (1 − r)(1 − e^(−x))),
+
+where the second sum is nearly −(1 − r)(Σ_all x − Σ_shown x): tuples that are likely to be in the table are
+mostly shown.
+
+In a view of n replaced records each comes to be t with (γ_f − o)·x(t)/n + o, o the rate of one other tuple,
+so that log L = Σ_shown log(1 + (γ_f − o)·x/(n·o)), where Σ_all x = n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dalenius.arrays import Bools, Floats, Ints
+
+_TIMES = 0.7
+"""Of the logarithm of how many times as many people as tuples there are."""
+_ROUNDING = 0.002
+"""A number that is known is kept to so much of it."""
+
+
+class Evidence(Protocol):
+    """What a view tells of its rows."""
+
+    @property
+    def n_people(self) -> float:
+        """About how many people there are."""
+
+    @property
+    def n_noise(self) -> float:
+        """How many of the rows are noise, on average."""
+
+    def tell_total(self, total: float) -> tuple[float, float]:
+        """What Σ_all x adds to the log-likelihood by itself, and its slope."""
+
+    @property
+    def sure_of_total(self) -> float:
+        """How much is known of the logarithm of Σ_all x beforehand: the inverse of a variance."""
+
+    def gain(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:
+        """The part of the log-likelihood of each of these rows, and its slope by x."""
+
+    def spared(self, rows: Ints | slice) -> Floats:
+        """What of the cost is not to be paid for x at each of these rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Insertions:
+    """Of views by deletions and insertions."""
+
+    n_people: float
+    n_noise: float
+    ratio: Floats
+    """ℓ of each row."""
+    absent: Floats
+    """r of each row's tuple, were it not shown."""
+    cost: float
+    """1 − r, of a tuple as people have them."""
+    sure_of_total = 0.0
+
+    def gain(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:
+        """log(1 + (ℓ − 1)(1 − e^(−x))), and its slope."""
+        more = self.ratio[rows] - 1
+        value = 1 - more * np.expm1(-x)
+        return np.log(value), np.exp(-x) * more / value
+
+    def spared(self, rows: Ints | slice) -> Floats:
+        """1 − r."""
+        return np.asarray(1 - self.absent[rows])
+
+    def tell_total(self, total: float) -> tuple[float, float]:
+        """−(1 − r)·Σ_all x; and that no tuple stands for very many people, which no view would tell."""
+        off = float(np.log(total / self.n_people)) / _TIMES
+        return -self.cost * total - 0.5 * off**2, -self.cost - off / (_TIMES * total)
+
+    def draw_real(self, x: Floats, stream: np.random.Generator) -> Bools:
+        """Which of the rows are in the table."""
+        less = np.expm1(-x)  # the odds of being there are 1 − e^(−x) to e^(−x) beforehand
+        inside = -self.ratio * less
+        return stream.random(len(less)) * (1 + less + inside) < inside
+
+
+def hidden_share(x: Floats, absent: Floats) -> Floats:
+    """How many of the people who come to be a tuple are kept, where each tuple that is not shown is drawn.
+
+    A tuple that is not shown is in the table with the odds r·(e^x − 1). Of Poisson(x) people at it, each kept
+    with this share, there is none with 1/(1 + r(e^x − 1)).
+    """
+    x = np.maximum(x, 1e-300)
+    return np.asarray((x + np.log1p((1 - absent) * np.expm1(-x))) / x)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Replacements:
+    """Of views of records that were kept or replaced by any other tuple."""
+
+    n_people: float
+    kept: float
+    """γ_f."""
+    other: float
+    """o."""
+
+    @property
+    def n_noise(self) -> float:
+        """Records that come to be a tuple whatever they were."""
+        return self.n_people * (1 - self.kept + self.other)
+
+    @property
+    def sure_of_total(self) -> float:
+        """There are as many people as rows."""
+        return 1 / _ROUNDING**2
+
+    def gain(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:  # noqa: ARG002
+        """log(1 + (γ_f − o)·x/(n·o)), and its slope."""
+        each = (self.kept / self.other - 1) / self.n_people
+        return np.log1p(each * x), each / (1 + each * x)
+
+    def spared(self, rows: Ints | slice) -> Floats:  # noqa: ARG002
+        """Nothing: a record that is shown may come again."""
+        return np.zeros(1)
+
+    def tell_total(self, total: float) -> tuple[float, float]:
+        """That it is n."""
+        off = total / self.n_people - 1
+        return -0.5 * off**2 * self.sure_of_total, -off * self.sure_of_total / self.n_people
+
+    def draw_real(self, share: Floats, stream: np.random.Generator) -> Bools:
+        """Which of the rows were kept, where so many of the people are their tuple."""
+        stayed = self.kept * share
+        return stream.random(len(share)) * (stayed + self.other * (1 - share)) < stayed

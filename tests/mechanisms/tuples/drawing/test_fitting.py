@@ -1,0 +1,166 @@
+"""The law of people that a view teaches: its likelihood, what goes together, how many there are, strays."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dalenius.arrays import Floats
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, distinct_words, uniform_words
+from dalenius.mechanisms.tuples.drawing.evidence import Evidence, Insertions, Replacements
+from dalenius.mechanisms.tuples.drawing.fitting import FittedPeople
+from dalenius.mechanisms.tuples.drawing.strays import StrayFit, Strays
+from dalenius.mechanisms.tuples.drawing.tables import draw_table
+from dalenius.randomness import Randomness
+
+DOMAIN = Domain.of({"age": range(40), "town": [f"t{k}" for k in range(300)], "ill": list("abcd")})
+N = 3_000
+ALPHA, BETA = 0.7, 0.05
+
+
+def table(seed: int) -> TupleCodes:
+    """The illness goes with age; no row twice."""
+    rng = np.random.default_rng(seed)
+    age, town = rng.integers(40, size=N), rng.integers(300, size=N)
+    logits = np.outer((age - 20) / 12, [1.0, -0.5, 0.0, 0.5])
+    ill = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    return DOMAIN.unpack(distinct_words(DOMAIN.pack((age, town, ill))))
+
+
+def view(own: TupleCodes, seed: int, beta: float = BETA) -> tuple[TupleCodes, Insertions]:
+    rng = np.random.default_rng([seed, 1])
+    real = np.isin(np.arange(DOMAIN.size), DOMAIN.pack(own)[:, 0])
+    shown = np.flatnonzero(rng.random(DOMAIN.size) < np.where(real, ALPHA + beta, beta) * 0.99)
+    r = (1 - 0.99 * (ALPHA + beta)) / (1 - 0.99 * beta)
+    told = Insertions(
+        n_people=max((len(shown) - 0.99 * beta * DOMAIN.size) / (0.99 * ALPHA), 1.0),
+        n_noise=0.99 * beta * DOMAIN.size,
+        ratio=np.full(len(shown), (ALPHA + beta) / beta),
+        absent=np.full(len(shown), r),
+        cost=1 - r,
+    )
+    return DOMAIN.unpack(shown[:, None]), told
+
+
+def uniform(domain: Domain = DOMAIN) -> list[Floats]:
+    return [np.full(size, 1 / size) for size in domain.sizes]
+
+
+def crossed(codes: TupleCodes) -> Floats:
+    return np.bincount(codes[0] // 10 * 4 + codes[2], minlength=16).astype(float)
+
+
+@pytest.mark.parametrize("kind", ["insertions", "replacements"])
+def test_gradients_are_those_of_the_likelihood(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    codes, told = view(table(1), 1)
+    evidence: Evidence = told
+    if kind == "replacements":
+        codes = tuple(np.concatenate([own, other]) for own, other in zip(table(1), codes, strict=True))
+        evidence = Replacements(n_people=len(codes[0]), kept=0.3, other=0.7 / (DOMAIN.size - 1))
+    fitted = FittedPeople.of(DOMAIN, codes, uniform(), evidence)
+    weights, place = rng.gamma(1.0, size=len(codes[0])), fitted.likely.parameters
+    away = place + 0.1 * rng.normal(size=len(place)) * fitted.unit
+    strays, direction = rng.random(len(weights)) / 100, rng.normal(size=len(place)) * fitted.unit
+    step = 1e-2
+    coins = replace(fitted.no_coins(), weights=weights)
+    ends = [fitted._gain(away + side * step * direction, strays, 3.0, coins)[0] for side in (1, -1)]
+    slope = float(fitted._gain(away, strays, 3.0, coins)[1] @ direction)
+    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=2e-3, abs=0.05)
+
+
+def test_evidence_is_the_likelihood_of_the_view() -> None:
+    """Up to a constant, and to what few tuples that are not shown but likely real would add."""
+    rng = np.random.default_rng(3)
+    codes, told = view(table(2), 2)
+    shown = np.zeros(DOMAIN.size, dtype=bool)
+    shown[DOMAIN.pack(codes)[:, 0]] = True
+
+    def exact(x: Floats) -> float:
+        inside = np.where(shown, 0.99 * (ALPHA + BETA), 1 - 0.99 * (ALPHA + BETA))
+        outside = np.where(shown, 0.99 * BETA, 1 - 0.99 * BETA)
+        return float(np.log(inside * -np.expm1(-x) + outside * np.exp(-x)).sum())
+
+    def stated(x: Floats) -> float:
+        own = x[shown]
+        spared = float((told.spared(slice(None)) * own).sum())
+        return float(told.gain(own, slice(None))[0].sum()) + spared + told.tell_total(float(x.sum()))[0]
+
+    one, two = (0.01 * rng.gamma(1.0, size=DOMAIN.size) for _ in range(2))
+    assert stated(one) - stated(two) == pytest.approx(exact(one) - exact(two), abs=0.2)
+    kept, other = 0.4, 0.6 / (DOMAIN.size - 1)
+    records = Replacements(n_people=500, kept=kept, other=other)
+    shares = [own / own.sum() for own in (one, two)]
+    rows = rng.integers(DOMAIN.size, size=500)
+    of_rows = [float(np.log(kept * q[rows] + other * (1 - q[rows])).sum()) for q in shares]
+    gains = [float(records.gain(500 * q[rows], slice(None))[0].sum()) for q in shares]
+    assert gains[0] - gains[1] == pytest.approx(of_rows[0] - of_rows[1])
+
+
+def test_what_goes_together_is_drawn_and_as_uncertain_as_it_is() -> None:
+    z, apart = [], []
+    for seed in range(4):
+        own = table(seed)
+        codes, told = view(own, seed)
+        fitted = FittedPeople.of(DOMAIN, codes, uniform(), told)
+        stream = Randomness.seeded(seed).stream("complete")
+
+        def absent(tuples: TupleCodes, r: float = 1 - told.cost) -> Floats:
+            return np.full(len(tuples[0]), r)
+
+        drawn = np.stack(
+            [
+                crossed(draw_table(DOMAIN, codes, fitted.redrawn(stream), told, absent, stream))
+                for _ in range(8)
+            ]
+        )
+        truth, spread = crossed(own), drawn.std(axis=0, ddof=1)
+        z.append((drawn.mean(axis=0) - truth) / spread)
+        square = truth.reshape(4, 4)
+        alone = np.outer(square.sum(axis=1), square.sum(axis=0)).ravel() / square.sum()
+        apart.append((alone - truth) / spread)
+    assert 0.4 < np.sqrt(np.mean(np.square(z))) < 1.8
+    assert np.sqrt(np.mean(np.square(apart))) > 3, "without effects it is caught"
+
+
+def test_strays_are_counted_whom_a_model_does_not_expect() -> None:
+    """A model of those up to 29; the others are a quarter, all in the last quarter of the ages."""
+    own = table(6)
+    codes, told = view(own, 6)
+    usual = tuple(
+        np.bincount(code, minlength=size) / len(code) for code, size in zip(own, DOMAIN.sizes, strict=True)
+    )
+    fit = StrayFit(codes=codes, usual=usual, evidence=told)
+    n_young = int((own[0] < 30).sum())
+    x = np.where(codes[0] < 30, n_young / (30 * 300 * 4), 0.0)
+    strays, times, gained = fit.climbed(fit.none(), x, n_young, np.ones(len(x)))
+    assert strays.n + times * n_young == pytest.approx(len(own[0]), rel=0.06)
+    assert strays.n * strays.shares[0][30:].sum() == pytest.approx(len(own[0]) - n_young, rel=0.15)
+    assert gained > fit.worth(strays)
+    whole = np.full(len(x), len(own[0]) / DOMAIN.size)
+    none, _, gained = fit.climbed(fit.none(), whole, len(own[0]), np.ones(len(x)))
+    assert gained < fit.worth(none)
+    found = FittedPeople.of(DOMAIN, codes, uniform(), told).likely
+    assert found.strays.n == 0
+    assert found.n == pytest.approx(len(own[0]), rel=0.1)
+
+
+def test_strays_come_as_often_as_their_shares_say() -> None:
+    strays = Strays(shares=tuple(uniform()), n=10.0)
+    everything = tuple(np.array(list(itertools.product(*map(range, DOMAIN.sizes)))).T)
+    assert strays.rates(everything).sum() == pytest.approx(10)
+    drawn = strays.draw(30_000, Randomness.seeded(1).stream("complete"))
+    assert np.bincount(drawn[2]) == pytest.approx(np.full(4, 7_500), abs=500)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 3])
+def test_views_of_hardly_any_rows_teach_a_law_too(n_rows: int) -> None:
+    codes = DOMAIN.unpack(uniform_words(DOMAIN, n_rows, np.random.default_rng(1)))
+    ratio, absent = np.full(n_rows, 5.0), np.full(n_rows, 0.3)
+    told = Insertions(n_people=2.0, n_noise=1.0, ratio=ratio, absent=absent, cost=0.7)
+    people = FittedPeople.of(DOMAIN, codes, uniform(), told).redrawn(Randomness.seeded(2).stream("complete"))
+    assert 0 < people.n < 1_000
+    assert len(people.draw(5, np.random.default_rng(1))[0]) == 5
