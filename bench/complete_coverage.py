@@ -1,6 +1,7 @@
 """How often pooled intervals from complete tables hold, over releases of people drawn anew.
 
-    python -m bench.complete_coverage [--rows 3000] [--releases 20] [--copies 10] [--first 0] [--promise f] [--k 2]
+    python -m bench.complete_coverage [--rows 3000] [--releases 20] [--copies 10] [--first 0] [--promise f]
+        [--k 2]
 
 The population is known: age, sex and region, and one of eight diseases by a logistic law of age and sex. Each
 release has new people, so that a pooled interval should hold what is true of the population: the mean age of
