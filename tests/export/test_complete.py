@@ -27,6 +27,9 @@ from dalenius.export.fitting import fit_copies
 from dalenius.export.stata import stata_names
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.estimate.drawing import draw_part
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.drawing.evidence import Insertions
+from dalenius.mechanisms.tuples.drawing.tables import complete_view
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
 from tests.conftest import PROJECT
@@ -357,6 +360,46 @@ def test_views_are_completed_row_by_row(
     assert shared & shown
     assert shared - shown
     assert shown - shared
+
+
+@pytest.mark.parametrize("is_changing", [False, True])
+def test_views_of_a_series_are_completed_one_by_one(is_changing: bool, tmp_path: Path) -> None:
+    """But of a table that changes only the first one; and no series as a whole."""
+    table = with_wards(association(600))
+    policy = {
+        "source": table,
+        "release": tmp_path / "r",
+        "columns": {"quasi": ["age", "sex", "ward"], "sensitive": ["disease"]},
+        "promise": {"kind": "d-gamma-privacy", "d": "1/80", "gamma": "1/2"},
+        "domains": {
+            "age": "0..119",
+            "ward": "1..50",
+            "sex": ["F", "M"],
+            "disease": [f"d{k}" for k in range(4)],
+        },
+        "mechanism": {"kind": "alpha-beta", "views": 2, "changing": is_changing, "duplicates": "distinct"},
+    }
+    for _ in range(2):
+        dalenius.publish(dalenius.Policy.from_dict(policy))
+    with pytest.raises(InputError, match="a series cannot be completed as a whole"):
+        dalenius.open_release(tmp_path / "r").complete(1)
+    for number in (1, 2):
+        view = dalenius.open_release(tmp_path / "r" / f"view-{number}")
+        if is_changing and number == 2:
+            with pytest.raises(InputError, match="table that changes cannot be completed"):
+                view.complete(1)
+            continue
+        assert view.complete(1, seed=1)[0].num_rows == pytest.approx(600, rel=0.4)
+
+
+def test_a_view_that_keeps_next_to_nothing_is_refused() -> None:
+    domain = Domain.of({"a": range(10), "b": range(10)})
+    codes, one = domain.unpack(np.arange(50)[:, None]), np.ones(50)
+    told = Insertions(
+        n_people=1e9, deviation=1e9, n_noise=50.0, ratio=one + 1e-8, shown=one / 2, absent=one, cost=1e-8
+    )
+    with pytest.raises(InputError, match="leaves open whether the table has 1,000,000,000 rows"):
+        complete_view(domain, codes, told, lambda tuples: np.ones(len(tuples[0])), None, ("a", "b"))
 
 
 def test_copies_of_a_view_are_pooled_to_what_the_table_has(tmp_path: Path) -> None:

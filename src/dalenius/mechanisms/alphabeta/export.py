@@ -69,9 +69,13 @@ def view_evidence(view: PublishedView, law: ViewLaw, codes: TupleCodes) -> Inser
     absent = _absent(view, law, codes)
     n_noise = float(law.beta if view.noise is None else law.beta / view.noise.largest_share)
     n_noise *= view.domain.size if view.noise is None else 1
-    alpha = float(law.alpha)
+    alpha, n_rows = float(law.alpha), max(len(beta), 1)
+    n_people = max(n_rows - n_noise, math.sqrt(n_rows)) / alpha
+    s = float(law.retention)
     return Insertions(
-        n_people=max(len(beta) - n_noise, math.sqrt(len(beta)), 1.0) / alpha,
+        n_people=n_people,
+        deviation=math.sqrt(n_people * s * (1 - s) + n_noise) / alpha,
+        shown=alpha + beta,
         n_noise=n_noise,
         ratio=(alpha + beta) / beta,
         absent=absent,

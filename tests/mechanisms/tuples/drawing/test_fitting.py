@@ -37,7 +37,9 @@ def view(own: TupleCodes, seed: int, beta: float = BETA) -> tuple[TupleCodes, In
     r = (1 - 0.99 * (ALPHA + beta)) / (1 - 0.99 * beta)
     told = Insertions(
         n_people=max((len(shown) - 0.99 * beta * DOMAIN.size) / (0.99 * ALPHA), 1.0),
+        deviation=float(np.sqrt(0.99 * beta * DOMAIN.size)) / ALPHA,
         n_noise=0.99 * beta * DOMAIN.size,
+        shown=np.full(len(shown), 0.99 * (ALPHA + beta)),
         ratio=np.full(len(shown), (ALPHA + beta) / beta),
         absent=np.full(len(shown), r),
         cost=1 - r,
@@ -136,12 +138,12 @@ def test_strays_are_counted_whom_a_model_does_not_expect() -> None:
     fit = StrayFit(codes=codes, usual=usual, evidence=told)
     n_young = int((own[0] < 30).sum())
     x = np.where(codes[0] < 30, n_young / (30 * 300 * 4), 0.0)
-    strays, times, gained = fit.climbed(fit.none(), x, n_young, np.ones(len(x)))
+    strays, times, gained = fit.climbed(fit.none(), x, n_young, np.ones(len(x)), told.n_people)
     assert strays.n + times * n_young == pytest.approx(len(own[0]), rel=0.06)
     assert strays.n * strays.shares[0][30:].sum() == pytest.approx(len(own[0]) - n_young, rel=0.15)
     assert gained > fit.worth(strays)
     whole = np.full(len(x), len(own[0]) / DOMAIN.size)
-    none, _, gained = fit.climbed(fit.none(), whole, len(own[0]), np.ones(len(x)))
+    none, _, gained = fit.climbed(fit.none(), whole, len(own[0]), np.ones(len(x)), len(own[0]))
     assert gained < fit.worth(none)
     found = FittedPeople.of(DOMAIN, codes, uniform(), told).likely
     assert found.strays.n == 0
@@ -160,7 +162,15 @@ def test_strays_come_as_often_as_their_shares_say() -> None:
 def test_views_of_hardly_any_rows_teach_a_law_too(n_rows: int) -> None:
     codes = DOMAIN.unpack(uniform_words(DOMAIN, n_rows, np.random.default_rng(1)))
     ratio, absent = np.full(n_rows, 5.0), np.full(n_rows, 0.3)
-    told = Insertions(n_people=2.0, n_noise=1.0, ratio=ratio, absent=absent, cost=0.7)
+    told = Insertions(
+        n_people=2.0,
+        deviation=1.0,
+        n_noise=1.0,
+        ratio=ratio,
+        shown=np.full(n_rows, 0.5),
+        absent=absent,
+        cost=0.7,
+    )
     people = FittedPeople.of(DOMAIN, codes, uniform(), told).redrawn(Randomness.seeded(2).stream("complete"))
     assert 0 < people.n < 1_000
     assert len(people.draw(5, np.random.default_rng(1))[0]) == 5

@@ -43,7 +43,15 @@ def people(n: float) -> People:
 
 def evidence(codes: TupleCodes, ratio: float = (ALPHA + BETA) / BETA) -> Insertions:
     n, r = len(codes[0]), (1 - ALPHA - BETA) / (1 - BETA)
-    return Insertions(n_people=4, n_noise=1, ratio=np.full(n, ratio), absent=np.full(n, r), cost=1 - r)
+    return Insertions(
+        n_people=4,
+        deviation=1,
+        n_noise=1,
+        ratio=np.full(n, ratio),
+        shown=np.full(n, ALPHA + BETA),
+        absent=np.full(n, r),
+        cost=1 - r,
+    )
 
 
 def absent(tuples: TupleCodes) -> Floats:

@@ -12,6 +12,11 @@ mostly shown.
 
 In a view of n replaced records each comes to be t with (γ_f − o)·x(t)/n + o, o the rate of one other tuple,
 so that log L = Σ_shown log(1 + (γ_f − o)·x/(n·o)), where Σ_all x = n.
+
+How many rows the table has is estimated without any law from how many the view shows. Laws are held to that
+number, or for copies to others as far off as it may be: a law that follows the noise finds too many people,
+and one that is too simple too few. There are Σ_all (1 − e^(−x)) rows, which is Σ_all x less the repeats
+x − 1 + e^(−x) of each tuple, and these are added up over what is shown, by how likely it was to be.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from dalenius.arrays import Bools, Floats, Ints
 _TIMES = 0.7
 """Of the logarithm of how many times as many people as tuples there are."""
 _ROUNDING = 0.002
-"""A number that is known is kept to so much of it."""
+"""A law is held to a number of people as far as this share of it."""
 
 
 class Evidence(Protocol):
@@ -40,18 +45,32 @@ class Evidence(Protocol):
     def n_noise(self) -> float:
         """How many of the rows are noise, on average."""
 
+    @property
+    def deviation(self) -> float:
+        """The standard error of their number."""
+
     def tell_total(self, total: float) -> tuple[float, float]:
         """What Σ_all x adds to the log-likelihood by itself, and its slope."""
-
-    @property
-    def sure_of_total(self) -> float:
-        """How much is known of the logarithm of Σ_all x beforehand: the inverse of a variance."""
 
     def gain(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:
         """The part of the log-likelihood of each of these rows, and its slope by x."""
 
     def spared(self, rows: Ints | slice) -> Floats:
         """What of the cost is not to be paid for x at each of these rows."""
+
+    def repeats(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:
+        """How many people come to tuples that have one already, as these rows tell for all; and its slope."""
+
+
+def hold(n: float, target: float, evidence: Evidence) -> tuple[float, float]:
+    """What it takes from the log-likelihood that a law has n people and not so many; and its slope."""
+    sure = hold_sure(evidence)
+    return -0.5 * sure * (n - target) ** 2, -sure * (n - target)
+
+
+def hold_sure(evidence: Evidence) -> float:
+    """How strongly: the inverse of a variance."""
+    return 1 / (_ROUNDING * evidence.n_people) ** 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +85,9 @@ class Insertions:
     """r of each row's tuple, were it not shown."""
     cost: float
     """1 − r, of a tuple as people have them."""
-    sure_of_total = 0.0
+    shown: Floats
+    """Of each row, how likely it is to be shown if it is in the table."""
+    deviation: float
 
     def gain(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:
         """log(1 + (ℓ − 1)(1 − e^(−x))), and its slope."""
@@ -82,6 +103,13 @@ class Insertions:
         """−(1 − r)·Σ_all x; and that no tuple stands for very many people, which no view would tell."""
         off = float(np.log(total / self.n_people)) / _TIMES
         return -self.cost * total - 0.5 * off**2, -self.cost - off / (_TIMES * total)
+
+    def repeats(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:
+        """Of each tuple x − 1 + e^(−x), divided by how likely it was to be shown."""
+        none, rare = np.exp(-x), 1 / self.ratio[rows]
+        shown = self.shown[rows] * (1 - none * (1 - rare))
+        again, steeper = x - (1 - none), self.shown[rows] * none * (1 - rare)
+        return again / shown, (1 - none - again * steeper / shown) / shown
 
     def draw_real(self, x: Floats, stream: np.random.Generator) -> Bools:
         """Which of the rows are in the table."""
@@ -109,16 +137,12 @@ class Replacements:
     """γ_f."""
     other: float
     """o."""
+    deviation = 0.0
 
     @property
     def n_noise(self) -> float:
         """Records that come to be a tuple whatever they were."""
         return self.n_people * (1 - self.kept + self.other)
-
-    @property
-    def sure_of_total(self) -> float:
-        """There are as many people as rows."""
-        return 1 / _ROUNDING**2
 
     def gain(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:  # noqa: ARG002
         """log(1 + (γ_f − o)·x/(n·o)), and its slope."""
@@ -129,10 +153,13 @@ class Replacements:
         """Nothing: a record that is shown may come again."""
         return np.zeros(1)
 
-    def tell_total(self, total: float) -> tuple[float, float]:
-        """That it is n."""
-        off = total / self.n_people - 1
-        return -0.5 * off**2 * self.sure_of_total, -off * self.sure_of_total / self.n_people
+    def repeats(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:  # noqa: ARG002
+        """None: records may be alike."""
+        return np.zeros(len(x)), np.zeros(len(x))
+
+    def tell_total(self, total: float) -> tuple[float, float]:  # noqa: ARG002
+        """Nothing beside their number."""
+        return 0.0, 0.0
 
     def draw_real(self, share: Floats, stream: np.random.Generator) -> Bools:
         """Which of the rows were kept, where so many of the people are their tuple."""

@@ -18,7 +18,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.rows.climbing import Pairs, descend, no_pairs
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.drawing.columns import Margin, find_levels
-from dalenius.mechanisms.tuples.drawing.evidence import Evidence
+from dalenius.mechanisms.tuples.drawing.evidence import Evidence, hold, hold_sure
 from dalenius.mechanisms.tuples.drawing.law import Chain, LawFit
 from dalenius.mechanisms.tuples.drawing.strays import StrayFit, Strays
 
@@ -85,6 +85,8 @@ class Coins:
     """Of the parameters: where effects are normal around."""
     prior: Floats
     """Of the parameters: how many people a share is worth beforehand."""
+    n_people: float
+    """How many rows the table has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,9 +151,10 @@ class FittedPeople:
             weights=own,
             centre=stream.normal(size=len(self.spread)) * np.where(is_normal, self.spread, 0.0),
             prior=stream.standard_gamma(_prior_people(self.fit.chain)),
+            n_people=max(stream.normal(self.evidence.n_people, self.evidence.deviation), 1.0),
         )
         found = self.climbed(self.likely, coins, self.pairs.copy(), _ROUNDS_OF_COPIES)
-        return self._with_other_strays(found, weights)[0] if found.strays.n else found
+        return self._with_other_strays(found, weights, coins.n_people)[0] if found.strays.n else found
 
     def climbed(self, start: People, coins: Coins, pairs: Pairs, rounds: int = _ROUNDS) -> People:
         """With the likeliest parameters, as these coins have it."""
@@ -188,18 +191,19 @@ class FittedPeople:
     def with_strays(self) -> FittedPeople:
         """With strays, if the view is much likelier with some."""
         weights = np.ones(len(self.stray_fit.codes[0]))
-        found, gained = self._with_other_strays(self.likely, weights)
+        n_people = self.evidence.n_people
+        found, gained = self._with_other_strays(self.likely, weights, n_people)
         if gained < self.stray_fit.worth(found.strays):
             return self
         for _ in range(_TURNS):
             found = self.climbed(found, self.no_coins(), self.pairs)
-            found, _ = self._with_other_strays(found, weights)
+            found, _ = self._with_other_strays(found, weights, n_people)
         return replace(self, likely=found)
 
-    def _with_other_strays(self, people: People, weights: Floats) -> tuple[People, float]:
+    def _with_other_strays(self, people: People, weights: Floats, n_people: float) -> tuple[People, float]:
         alone = replace(people, strays=self.stray_fit.none())
         x = alone.rates(self.stray_fit.codes)
-        strays, times, gained = self.stray_fit.climbed(people.strays, x, people.n_chain, weights)
+        strays, times, gained = self.stray_fit.climbed(people.strays, x, people.n_chain, weights, n_people)
         parameters = people.parameters.copy()
         parameters[-1] += np.log(times)
         return replace(people, parameters=parameters, strays=strays), gained
@@ -223,13 +227,14 @@ class FittedPeople:
             if column.is_merged:
                 inside[:] = told * column.share + 1.0
         found[:-1] += _prior_people(self.fit.chain)
-        found[-1] += self.evidence.sure_of_total
+        found[-1] += hold_sure(self.evidence) * self.evidence.n_people**2
         return found
 
     def no_coins(self) -> Coins:
         """What the rows tell as they are."""
         prior = _prior_people(self.fit.chain)
-        return Coins(weights=self.each, centre=np.zeros(len(self.spread)), prior=prior)
+        n_people = self.evidence.n_people
+        return Coins(weights=self.each, centre=np.zeros(len(self.spread)), prior=prior, n_people=n_people)
 
     def _gain(
         self, parameters: Floats, strays: Floats, n_strays: float, coins: Coins
@@ -239,13 +244,15 @@ class FittedPeople:
         own = np.exp(np.minimum(log_law + parameters[-1], _FARTHEST))
         parts, slopes = self.evidence.gain(own + strays, self.chosen)
         spared = self._spared()
-        slopes = (coins.weights * slopes + spared) * own
-        gradient = np.zeros(len(parameters))
-        gradient[:-1] = self.fit.gradient(parameters[:-1], chances, slopes)
         n_chain = float(np.exp(min(parameters[-1], _FARTHEST)))
         total, each = self.evidence.tell_total(n_chain + n_strays)
-        value = float(coins.weights @ parts + (spared * own).sum()) + total
-        gradient[-1] = float(slopes.sum()) + each * n_chain
+        again, steeper = self.evidence.repeats(own + strays, self.chosen)
+        held, pull = hold(n_chain + n_strays - float(self.each @ again), coins.n_people, self.evidence)
+        value = float(coins.weights @ parts + (spared * own).sum()) + total + held
+        slopes = (coins.weights * slopes + spared - pull * self.each * steeper) * own
+        gradient = np.zeros(len(parameters))
+        gradient[:-1] = self.fit.gradient(parameters[:-1], chances, slopes)
+        gradient[-1] = float(slopes.sum()) + (each + pull) * n_chain
         chain = self.fit.chain
         three = (gradient[:-1], parameters[:-1], coins.prior)
         parts_of = zip(*(chain.parts(one) for one in three), strict=True)

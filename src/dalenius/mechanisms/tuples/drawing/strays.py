@@ -14,7 +14,7 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.rows.climbing import descend
 from dalenius.mechanisms.tuples.domain import TupleCodes
-from dalenius.mechanisms.tuples.drawing.evidence import Evidence
+from dalenius.mechanisms.tuples.drawing.evidence import Evidence, hold, hold_sure
 
 _PRIOR = 3.0
 """Strays beforehand, of every column for each of its values, with values as all people have them."""
@@ -67,7 +67,7 @@ class StrayFit:
         return _WORTH + float((sizes * strays.n / (strays.n + _PRIOR * sizes)).sum())
 
     def climbed(
-        self, start: Strays, x: Floats, n_model: float, weights: Floats
+        self, start: Strays, x: Floats, n_model: float, weights: Floats, n_people: float
     ) -> tuple[Strays, float, float]:
         """The likeliest strays, how many times as many people of the model there are, and what that gains.
 
@@ -76,13 +76,14 @@ class StrayFit:
             x: how many people of the model come to each row.
             n_model: how many come to all tuples.
             weights: of the rows.
+            n_people: how many rows the table has.
         """
         ends = np.cumsum([len(share) for share in start.shares])[:-1]
         prior = _PRIOR * np.concatenate([len(share) * share for share in self.usual])
         spared = self.evidence.spared(slice(None))
         n = max(start.n, _FIRST * n_model)
         first = np.append(np.log(np.maximum(np.concatenate(start.shares), 1e-12)), [np.log(n), 0.0])
-        sure = self.evidence.sure_of_total
+        sure = hold_sure(self.evidence) * self.evidence.n_people**2
         # about how much the rows tell of how many there are
         ends_told = [n + sure * (n / (n + n_model)) ** 2, n_model + sure]
         unit = 1 / np.sqrt(np.append(n * np.concatenate(start.shares) + prior, ends_told))
@@ -92,9 +93,12 @@ class StrayFit:
             own = Strays(shares=shares, n=n).rates(self.codes)
             value, slope = self.evidence.gain(own + times * x, slice(None))
             total, each = self.evidence.tell_total(n + n_model * times)
-            gained = float(weights @ value + (spared * (own + times * x)).sum()) + total
+            again, steeper = self.evidence.repeats(own + times * x, slice(None))
+            held, pull = hold(n + n_model * times - float(again.sum()), n_people, self.evidence)
+            gained = float(weights @ value + (spared * (own + times * x)).sum()) + total + held
             gained += float(prior @ np.log(np.maximum(np.concatenate(shares), 1e-300)))
-            slope = weights * slope + spared
+            slope = weights * slope + spared - pull * steeper
+            each += pull
             told = slope * own
             by_shares = [
                 np.bincount(code, told, len(share)) - (told.sum() + _PRIOR * len(share)) * share
@@ -108,6 +112,8 @@ class StrayFit:
         shares, n, times = _read(first + found * unit, ends)
         value, _ = self.evidence.gain(x, slice(None))
         alone = float(weights @ value + (spared * x).sum()) + self.evidence.tell_total(n_model)[0]
+        n_rows = n_model - float(self.evidence.repeats(x, slice(None))[0].sum())
+        alone += hold(n_rows, n_people, self.evidence)[0]
         alone += float(prior @ np.log(np.maximum(np.concatenate(self.usual), 1e-300)))
         return Strays(shares=shares, n=n), times, -lost(found)[0] - alone
 
