@@ -207,6 +207,13 @@ def test_files_are_written_with_what_they_are(
     assert run(arguments) == 2, "nothing is overwritten"
 
 
+def test_long_work_shows_where_it_is(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int | None]] = []
+    stored = StoredRelease.open(RELEASES / "bucketize")
+    write_copies(stored, tmp_path / "copies", copies=3, progress=lambda *step: seen.append(step))
+    assert seen == [("learning from the release", 0, None), *(("drawing", done, 3) for done in range(4))]
+
+
 def test_names_that_stata_cannot_have_are_told(tmp_path: Path) -> None:
     """Without pandas' own warning, which names no file and is an error here."""
     pandas = pytest.importorskip("pandas")

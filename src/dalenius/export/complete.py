@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
 from dalenius.arrays import Floats
+from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError, did_you_mean
 from dalenius.export.staging import FORMULAS, refuse_damaged
 from dalenius.export.stata import stata_names
@@ -120,6 +121,7 @@ def write_copies(
     copies: int = COPIES,
     kind: str = "parquet",
     seed: int | None = None,
+    progress: Progress = silent,
 ) -> Completed:
     """Write whole tables into a new folder, with a README that says what they are."""
     if kind not in WRITERS:
@@ -128,7 +130,9 @@ def write_copies(
         raise InputError(f"{target} exists already", hint="give a folder that is not there yet")
     _check_copies(copies)
     suffix, write = WRITERS[kind]
+    progress("learning from the release", 0, None)
     completion, sizes = _load(release), list[int]()
+    progress("drawing", 0, copies)
     columns: list[str] = []
     names = tuple(f"copy-{number:03}{suffix}" for number in range(1, copies + 1))
     with unfinished(target) as hidden:
@@ -136,6 +140,7 @@ def write_copies(
         for name, table in zip(names, _draw(completion, copies, seed), strict=True):
             write(table, hidden / name)
             sizes.append(table.num_rows)
+            progress("drawing", len(sizes), copies)
             columns = table.column_names
         told = _describe(release, sizes, kind, completion, columns)
         (hidden / "README.md").write_text(told, encoding="utf-8")

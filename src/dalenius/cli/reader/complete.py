@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dalenius.cli.declared import Option
-from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say
+from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, progress_bar, say
 from dalenius.export.complete import COPIES, write_copies
 from dalenius.release.series import open_release
 
@@ -20,7 +20,9 @@ def command(
     seed: Annotated[int | None, Option(help="Makes the draws repeatable.")] = None,
 ) -> int:
     """Draw whole tables from what the release leaves possible. Rows are draws, not people."""
-    done = write_copies(open_release(release), to, copies=copies, kind=kind, seed=seed)
+    stored = open_release(release)
+    with progress_bar("tables") as progress:
+        done = write_copies(stored, to, copies=copies, kind=kind, seed=seed, progress=progress)
     if as_json:
         print_json(done.to_dict())
         return 0
