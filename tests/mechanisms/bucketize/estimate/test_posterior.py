@@ -347,6 +347,25 @@ def test_effects_sought_by_some_people_first_are_those_of_a_search_by_everybody(
     assert by_some[1] > 10
 
 
+def test_effects_on_near_numbers_are_sought_by_some_people_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(13)
+    n, n_values = 3_000, 10
+    value = np.sort(rng.integers(n_values, size=n))
+    column = np.clip(value // 2 + rng.integers(-1, 2, n), 0, 4)
+    buckets = buckets_of(rng.permutation(np.repeat(np.arange(n // 3), 3)), value)
+    monkeypatch.setattr(effects_module, "_STAGES", ((750, 60),))
+    gain, looked_at = Everybody.gain, list[int]()
+
+    def counted(fit: Everybody, effects: Floats, *others: int) -> tuple[float, Floats]:
+        looked_at.append(fit.n_rows)
+        return gain(fit, effects, *others)
+
+    monkeypatch.setattr(Everybody, "gain", counted)
+    found = Posterior.of(buckets, [Quasi(codes=column)], None, np.arange(n_values, dtype=float))
+    assert found.basis.is_smooth
+    assert min(looked_at) < n / 2
+
+
 def test_what_is_too_large_is_shrunk() -> None:
     wide = buckets_of(np.repeat(np.arange(310), 2), np.arange(620))
     assert isinstance(make_estimator("matching", wide, [np.arange(620) % 3]), Separate)

@@ -304,12 +304,12 @@ def fit_effects(
     Of a large release first those of a part of the buckets, and then of ever more. What the steps by some
     people tell of how the likelihood curves makes those by all of them long enough that a few will do. Which
     value is which a part hardly tells, and the steps after it do not find back: where there is time for it
-    all people are fitted from the start.
+    all people are fitted from the start. Near numbers, of which a part tells enough, are better found by it.
     """
     found, n_before = Climb(place=np.zeros(basis.precision.shape)), 0
     n_cells = buckets.n_rows * buckets.composition.shape[1]
-    every, is_at_once = max(1, -(-n_cells // MOST_CELLS)), n_cells <= _AT_ONCE_CELLS
-    is_at_once &= buckets.n_rows <= _MOST_ROWS
+    every = max(1, -(-n_cells // MOST_CELLS))
+    is_at_once = n_cells <= _AT_ONCE_CELLS and buckets.n_rows <= _MOST_ROWS and not basis.is_smooth
     tried = () if is_at_once else _STAGES
     stages = [(buckets.n_rows // n, steps) for n, steps in tried if buckets.n_rows // n >= 2 * every]
     last = _MORE_STEPS if buckets.n_rows > _MOST_ROWS else _STEPS
