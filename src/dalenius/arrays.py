@@ -69,7 +69,7 @@ _FEW = 4_096
 """Up to so many numbers the normal law is worked out one by one."""
 _SMALL = 4_000_000
 """Up to so many products a sparse table is multiplied without scipy."""
-_CDF = np.frompyfunc(lambda x: erfc(-x / sqrt(2.0)) / 2, 1, 1)
+_ERFC = np.frompyfunc(erfc, 1, 1)
 _QUANTILE = np.frompyfunc(
     lambda p: NormalDist().inv_cdf(p) if 0 < p < 1 else {0: -inf, 1: inf}.get(p, np.nan), 1, 1
 )
@@ -82,7 +82,7 @@ def normal_cdf(x: Floats) -> Floats:
     [0.0, 0.5, 1.0]
     """
     if x.size <= _FEW:
-        return np.asarray(_CDF(x), dtype=np.float64)
+        return np.asarray(_ERFC(-x / sqrt(2.0)), dtype=np.float64) / 2
     from scipy.special import ndtr
 
     return np.asarray(ndtr(x))

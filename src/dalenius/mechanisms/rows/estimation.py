@@ -268,19 +268,20 @@ def _scale(terms: Sequence[list[_Scaled]]) -> list[list[Term]]:
 def _estimate_together(
     source: TargetEstimation, targets: Targets, confidence: float
 ) -> tuple[Column, Range, bool]:
-    possible = _bound(source, targets)
     if not len(targets.target):
+        possible = _bound(source, targets)
         nothing = possible[0]
         return Column(estimate=nothing, std_error=nothing, low=nothing, high=nothing), possible, False
-    found = estimate_within(source, targets, possible)
+    estimates = source.estimate(targets)  # first: whom it counts in which buckets is not counted again
+    possible = _bound(source, targets)
+    found = bound_by(estimates, possible)
     low, high = found.intervals(confidence, possible)
     column = Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high)
     return column, possible, found.is_posterior
 
 
-def estimate_within(source: TargetEstimation, targets: Targets, possible: Range) -> Found:
+def bound_by(found: Found, possible: Range) -> Found:
     """Estimates of targets that can be in this range: it is worked out once, for those who need it."""
-    found = source.estimate(targets)
     return found.bound(possible) if isinstance(found, Estimates) else found
 
 

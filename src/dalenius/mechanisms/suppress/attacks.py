@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from dalenius.arrays import Floats, Ints, rank_within
 from dalenius.mechanisms.registry import room
-from dalenius.mechanisms.rows.estimation import estimate_within
+from dalenius.mechanisms.rows.estimation import bound_by
 from dalenius.mechanisms.suppress.limits import cut_to_limits
 from dalenius.mechanisms.suppress.plan import SuppressPlan, plan_suppression
 from dalenius.mechanisms.suppress.published import PublishedSuppression, read
@@ -291,7 +291,7 @@ def _ask(release: StoredRelease, cells: list[Ints], withheld: Withheld, tied: In
     alike = getattr(estimator, "alike", None)  # of buckets: scores are of kinds of people, who share cells
     chosen = cells if alike is None else [np.unique(alike.kind_of_row[rows]) for rows in cells]
     source, targets = estimator.estimation([Score(rows=rows) for rows in chosen]), Targets.of(terms)
-    found = estimate_within(source, targets, source.possible_range(targets))
+    found = bound_by(source.estimate(targets), source.possible_range(targets))
     return np.asarray(found.estimate).reshape(len(cells), len(tied))
 
 
