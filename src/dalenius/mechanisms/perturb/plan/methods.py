@@ -96,6 +96,9 @@ def take_paper(counts: Ints, objective: Objective) -> SearchResult:
 
 _MOVED_BANDS = 4
 """Moves start from the so many best numbers of bands."""
+_MANY_VALUES, _HOPEFUL = 45, 1.05
+"""Of more values bands are moved only if they cost no more than this, times the best merge's cost after its
+moves: others are many, take most of the time, and hardly ever come to be the best (docs/speed.md)."""
 _CHEAP_REMIX = 4_000
 """Parts⁴ × values: below this a remix takes a hundredth of a second."""
 _MOST_VALUES = 120
@@ -114,12 +117,13 @@ def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
     bands = band_partitions(counts, objective, _MOVED_BANDS)
     # Moves start from the best merge and the best numbers of bands: the cheapest start need not win.
     starts = [_cheapest(candidates, objective), *(Partition(search="bands", quotas=q) for q in bands)]
-    moved = [
-        Partition(search=f"{start.search}+moves", quotas=quotas)
-        for start, quotas in zip(
-            starts, improve_all([start.quotas for start in starts], objective), strict=True
-        )
-    ]
+    if len(counts) > _MANY_VALUES:
+        moved = _move(starts[:1], objective)
+        most = _HOPEFUL * objective.total(moved[0].quotas)
+        hopeful = [start for start in starts[1:] if objective.total(start.quotas) <= most]
+        moved += _move(hopeful, objective)
+    else:
+        moved = _move(starts, objective)
     best = _cheapest([*candidates, *starts, *moved], objective)
     # The best after remixing need not be the cheapest before: others are remixed too where that is cheap.
     others = [start for start in moved if _remixing_cells(start) <= _CHEAP_REMIX and start is not best]
@@ -128,6 +132,14 @@ def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
         for start in (best, *others)
     ]
     return SearchResult(best=_cheapest([best, *remixed], objective), paper=paper, n_groups=n_groups)
+
+
+def _move(starts: list[Partition], objective: Objective) -> list[Partition]:
+    quotas = improve_all([start.quotas for start in starts], objective)
+    return [
+        Partition(search=f"{start.search}+moves", quotas=own)
+        for start, own in zip(starts, quotas, strict=True)
+    ]
 
 
 def _remixing_cells(partition: Partition) -> int:
