@@ -52,11 +52,11 @@ TIMES = ((0.0595, 0.011), (0.23, 0.222), (0.779, 0.534), (2.64, 0.222), (10.2, 0
 These numbers were settled on Adult, KDD's education and occupation, the demo's table and synthetic ones, with
 1,000 to 25,000 people (docs/coverage.md).
 """
-_ONE_FAKE, _MORE_FAKES = 0.55, 0.75
-"""How many times as large effects' variances are of releases with one fake a bucket, and with more.
+_BESIDE_FAKES = 0.75
+"""How many times as large effects' variances are of releases with fakes.
 
 What buckets tell of effects is told by expected contents, which differ less from bucket to bucket than those
-that they have (with one fake it is 60 to 75 %). Settled as the numbers above were.
+that they have (with one fake it is 60 to 75 %).
 """
 _LAST_ROUNDS, _CLOSE = 60, 1e-5
 _CELLS_AT_ONCE = 2_000_000
@@ -135,8 +135,7 @@ class Posterior:
         basis = relate(features, contents.known, surprise, basis)
         basis, fitted = fit_effects(features, contents, buckets, basis)
         if everybody.n_fakes:
-            times = _ONE_FAKE if everybody.n_fakes == 1 else _MORE_FAKES
-            basis = replace(basis, larger=times * basis.larger)
+            basis = replace(basis, larger=_BESIDE_FAKES * basis.larger)
         (_, place), *others = find_modes(features, contents, buckets, basis, fitted)
         found = cls(
             weights=_weights(buckets, everybody, basis.effects(place)),
