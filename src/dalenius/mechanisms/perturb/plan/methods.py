@@ -96,9 +96,10 @@ def take_paper(counts: Ints, objective: Objective) -> SearchResult:
 
 _MOVED_BANDS = 4
 """Moves start from the so many best numbers of bands."""
-_MANY_VALUES, _HOPEFUL = 45, 1.05
-"""Of more values bands are moved only if they cost no more than this, times the best merge's cost after its
-moves: others are many, take most of the time, and hardly ever come to be the best (docs/speed.md)."""
+_FEW_PARTS, _HOPEFUL = 16, 1.05
+"""For the least variance bands of more parts, other than the best ones, are moved only if they cost no more
+than this, times the best merge's cost after its moves: their moves take most of the time, and hardly ever
+make them the best (docs/speed.md)."""
 _CHEAP_REMIX = 4_000
 """Parts⁴ × values: below this a remix takes a hundredth of a second."""
 _MOST_VALUES = 120
@@ -117,12 +118,12 @@ def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
     bands = band_partitions(counts, objective, _MOVED_BANDS)
     # Moves start from the best merge and the best numbers of bands: the cheapest start need not win.
     starts = [_cheapest(candidates, objective), *(Partition(search="bands", quotas=q) for q in bands)]
-    if len(counts) > _MANY_VALUES:
+    if objective.measure is LayoutMeasure.VARIANCE and max(map(len, bands), default=0) > _FEW_PARTS:
         moved = _move(starts[:1], objective)
         most = _HOPEFUL * objective.total(moved[0].quotas)
-        hopeful = [start for start in starts[1:] if objective.total(start.quotas) <= most]
-        moved += _move(hopeful, objective)
-    else:
+        others = [start for start in starts[2:] if _has_hope(start, most, objective)]
+        moved += _move([starts[1], *others], objective)
+    else:  # all at once, which is faster
         moved = _move(starts, objective)
     best = _cheapest([*candidates, *starts, *moved], objective)
     # The best after remixing need not be the cheapest before: others are remixed too where that is cheap.
@@ -140,6 +141,10 @@ def _move(starts: list[Partition], objective: Objective) -> list[Partition]:
         Partition(search=f"{start.search}+moves", quotas=own)
         for start, own in zip(starts, quotas, strict=True)
     ]
+
+
+def _has_hope(bands: Partition, most: float, objective: Objective) -> bool:
+    return len(bands.quotas) <= _FEW_PARTS or objective.total(bands.quotas) <= most
 
 
 def _remixing_cells(partition: Partition) -> int:
