@@ -150,6 +150,7 @@ def test_what_the_command_line_warns_of_is_logged(
     columns = {"identifiers": ["name"], "quasi": ["age", "sex"], "sensitive": ["disease"]}
     columns["dropped"] = ["patient_id", "district", "insurance"]
     sections = {"source": houses, "columns": columns}
+    caplog.set_level(logging.WARNING, logger="dalenius")  # whatever other libraries have set
     dalenius.publish(policy(tmp_path, sections))
     assert [(one.levelname, one.getMessage()[:21]) for one in caplog.records] == [
         ("WARNING", "200 cells of 'name' s")
