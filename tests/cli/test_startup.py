@@ -167,11 +167,27 @@ def make():
     class Pair:
         a: int
         b: object = dataclasses.field(default=None, repr=False)
-    return Pair
 
-before = make()
+    @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+    class Triple(Pair):
+        c: int = 3
+
+    return Pair, Triple
+
+before, before_triple = make()
 _write_methods_later()
-after = make()
+after, after_triple = make()
+later = after_triple.__init__
+assert (after_triple(a=1, c=4).c, after_triple(a=1).c) == (4, 3) and after_triple.__init__ is not later
+assert after_triple(a=1) == after_triple(a=1, c=3) != after(a=1) and hash(after(a=1)) == hash(before(a=1))
+assert repr(after_triple(a=1)) == repr(before_triple(a=1))
+for kind in (before, after):
+    try:
+        kind(1)
+    except TypeError as error:
+        assert '__init__() takes 1 positional argument' in str(error)
+    else:
+        raise AssertionError
 assert repr(after(a=1, b=2)) == repr(before(a=1, b=2)) == 'make.<locals>.Pair(a=1)' == repr(after(a=1))
 for pair in (before(a=1), after(a=1), after(a=1)):
     for change in (lambda: setattr(pair, 'a', 2), lambda: delattr(pair, 'a')):

@@ -63,9 +63,6 @@ _STOPPED = 130
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 """What is imported is some 90,000 objects, and looking through them for cycles a tenth of a small command."""
 
-_SELDOM_CALLED = ("__repr__", "__setattr__", "__delattr__")
-"""Methods of dataclasses, of which all but the first only refuse."""
-
 
 def application(loaded: Collection[str]) -> typer.Typer:
     """The command line with these commands loaded, and no more than a line of help for the others."""
@@ -225,24 +222,22 @@ def _keep_documents_out() -> None:
 
 
 def _write_methods_later() -> None:
-    """Let Python compile methods of dataclasses that hardly anybody calls when somebody does.
+    """Let Python compile methods of dataclasses when somebody calls them.
 
-    It compiles six for each of some 150 classes, one by one, a sixth of what a small command takes; from 3.13
-    on it compiles those of a class together.
+    It compiles six for each of some 190 classes, one by one, a sixth of what a small command takes, and most
+    are never called; from 3.13 on it compiles those of a class together.
     """
     compile_now: Callable[..., Callable[..., Any]] | None = getattr(dataclasses, "_create_fn", None)
     if compile_now is None:
         return
 
     def compile_later(name: str, *how: Any, **options: Any) -> Callable[..., Any]:
-        if name not in _SELDOM_CALLED:
-            return compile_now(name, *how, **options)
-        compiled: list[Callable[..., Any]] = []
-
-        def method(*given: Any) -> Any:
-            if not compiled:
-                compiled.append(compile_now(name, *how, **options))
-            return compiled[0](*given)
+        def method(self: Any, *given: Any, **named: Any) -> Any:
+            compiled = compile_now(name, *how, **options)
+            for owner in type(self).__mro__:  # of a class with slots it is another than was decorated
+                if vars(owner).get(name) is method:
+                    setattr(owner, name, compiled)
+            return compiled(self, *given, **named)
 
         method.__name__ = name
         return method
