@@ -344,6 +344,32 @@ def test_the_least_variance_is_searched_for_up_to_so_many_values(
     assert len(searched) == n_searched
 
 
+@pytest.mark.parametrize(("few", "most", "expected"), [(16, 16, 1), (15, 16, 0), (15, 15, 1)])
+def test_the_least_bound_is_searched_for_where_values_are_few_or_too_many_for_the_least_variance(
+    monkeypatch: pytest.MonkeyPatch, few: int, most: int, expected: int
+) -> None:
+    searched = []
+
+    def search(counts: tuple[int, ...], promise: RhoPrivacy, method: str) -> PerturbPlan:
+        searched.append(method)
+        return plan_for_release(counts, promise, method)
+
+    monkeypatch.setattr(methods, "plan_for_release", search)
+    monkeypatch.setattr(methods, "_FEW_VALUES", few)
+    monkeypatch.setattr(methods, "_MOST_VALUES", most)
+    promise = max_promise(Fraction(1, 2))
+    best = plan_best(tuple(ADULT_EDUCATION), promise)
+    assert searched == ["small-domain"] * expected
+    assert len(best.parts) == 1 or best.smallest_top >= LEAST_TOP
+
+
+def test_the_least_variance_is_the_best_of_many_values() -> None:
+    counts = tuple(int(3_000 / (1 + rank / 10)) for rank in range(50))
+    promise = max_promise(Fraction(1, 4))
+    bound = plan_for_release(counts, promise, "small-domain")
+    assert plan_best(counts, promise).value_rmse < bound.value_rmse
+
+
 @pytest.mark.parametrize(("least", "n_parts"), [(37, 9), (38, 3)])
 def test_the_most_accurate_partition_is_taken_if_all_its_parts_are_large_enough(
     monkeypatch: pytest.MonkeyPatch, least: int, n_parts: int

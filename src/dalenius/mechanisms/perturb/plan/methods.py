@@ -104,6 +104,9 @@ _CHEAP_REMIX = 4_000
 """Parts⁴ × values: below this a remix takes a hundredth of a second."""
 _MOST_VALUES = 120
 """Up to so many values the least variance is searched for too: it takes time with their square."""
+_FEW_VALUES = 32
+"""Of more values, up to `_MOST_VALUES`, the least ε(Part) is hardly ever the most accurate, and takes a third
+of the time (docs/speed.md)."""
 
 
 @_in_ranks
@@ -265,12 +268,13 @@ def plan_best(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     For a question about some of the people the variance is that of their records, which are dealt to the
     parts at random: so the same partition is the best for all of them. Parts are as large as in a release.
     """
-    small_domain = plan_for_release(counts, promise, "small-domain")
-    candidates = [small_domain, plan_as_in_paper(counts, promise)]
+    candidates = [plan_as_in_paper(counts, promise)]
     if len(counts) <= _MOST_VALUES:
-        candidates.insert(1, plan_least_variance(counts, promise))
+        candidates.insert(0, plan_least_variance(counts, promise))
+    if not _FEW_VALUES < len(counts) <= _MOST_VALUES:
+        candidates.insert(0, plan_for_release(counts, promise, "small-domain"))
     large = [plan for plan in candidates if len(plan.parts) == 1 or plan.smallest_top >= LEAST_TOP]
-    best = min(large or [small_domain], key=lambda plan: plan.value_rmse)
+    best = min(large or candidates[:1], key=lambda plan: plan.value_rmse)
     return replace(best, method="best")
 
 
