@@ -16,6 +16,7 @@ marked as judging ones were not looked at when anything about the estimators was
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,6 +26,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 import dalenius
@@ -37,6 +39,7 @@ from dalenius.evaluate.original import Original
 from dalenius.mechanisms.bucketize.answer import BucketizedRows
 from dalenius.mechanisms.rows.estimation import RowModel
 from dalenius.question.database import Request
+from dalenius.question.model import Model
 from dalenius.tables.columns import CodedTable
 
 TABLES = {
@@ -46,6 +49,9 @@ TABLES = {
     "kdd-occupation": ("kdd_workers.csv.gz", "occupation_code", "age", ("sex", "Female"), "tuning"),
     "kdd-industry": ("kdd_workers.csv.gz", "industry_code", "age", ("sex", "Female"), "judging"),
     "workers-education": ("kdd_workers.csv.gz", "education", "age", ("sex", "Female"), "judging"),
+    "adult-family": ("adult.csv", "marital-status + sex", "age", ("race", "White"), "judging"),
+    "kdd-family": ("kdd_education.csv.gz", "marital + sex", "age", ("race", "White"), "judging"),
+    "workers-class": ("kdd_workers.csv.gz", "class_of_worker + marital", "age", ("sex", "Female"), "judging"),
     "hospital": ("", "disease", "age", ("sex", "F"), "tuning"),
     "synthetic": ("", "disease", "age", ("sex", "F"), "other seeds"),
 }
@@ -81,17 +87,20 @@ def measure(
     """
     print(HEAD, flush=True)
     for name, (file, _, _, _, use) in TABLES.items():
-        if only not in name or (file and not (data / file).exists()):
+        if only not in name:
             continue
-        whole = csv.read_csv(data / file) if file else None
+        if file and not (data / file).exists():
+            print(f"{name} is left out: no {data / file}", file=sys.stderr)
+            continue
+        whole = read_table(data, name) if file else None
         every: list[Asked] = []
         is_one = bool(n_fakes or suppress)
         for theta in (0,) if is_one else thetas:
             model = partial(_model, theta=theta, contents=contents)
             if is_one:
-                model = partial(_l_diverse, n_fakes=n_fakes, suppress=suppress)
+                model = partial(l_diverse, n_fakes=n_fakes, suppress=suppress)
             seeds = range(first, first + n_releases)
-            found = [_ask(name, whole, model, n_questions, n_rows, seed, estimator) for seed in seeds]
+            found = [ask_release(name, whole, model, n_questions, n_rows, seed, estimator) for seed in seeds]
             every += found
             for line in _lines(found):
                 print(f"| {name} ({use}) | {theta} | {line} |", flush=True)
@@ -99,10 +108,10 @@ def measure(
             print(f"| {name} ({use}) | all | {line} |", flush=True)
 
 
-def _ask(
+def ask_release(
     name: str,
     whole: pa.Table | None,
-    model: Callable[..., tuple[RowModel, pa.Table]],
+    model: Callable[..., tuple[Model, pa.Table]],
     n_questions: int,
     n_rows: int,
     seed: int,
@@ -116,6 +125,16 @@ def _ask(
     texts = [_text(original, secret, number, share, k, rng) for k in range(n_questions)]
     made, published = model(original, seed=seed)
     return _answers(made, texts, table.column_names, estimator), _truths(published, texts)
+
+
+def read_table(data: Path, name: str) -> pa.Table:
+    """A real table; with two columns as one, where the secret is both."""
+    file, secret, *_ = TABLES[name]
+    table, names = csv.read_csv(data / file), secret.split(" + ")
+    if len(names) < 2:
+        return table
+    both = pc.binary_join_element_wise(*(table[own].cast(pa.string()) for own in names), ", ")
+    return table.drop_columns(names).append_column(secret, both)
 
 
 def _made_up(name: str, seed: int) -> pa.Table:
@@ -178,7 +197,7 @@ def _model(original: Original, *, theta: int, seed: int, contents: str) -> tuple
     return made.model(), original.table
 
 
-def _l_diverse(original: Original, *, n_fakes: int, suppress: int, seed: int) -> tuple[RowModel, pa.Table]:
+def l_diverse(original: Original, *, n_fakes: int, suppress: int, seed: int) -> tuple[RowModel, pa.Table]:
     """With fakes, or after suppression; a column that tells who is left is not kept."""
     table = original.table.append_column(_NUMBER, pa.array(np.arange(original.n_rows)))
     rules = {
@@ -203,14 +222,14 @@ def _l_diverse(original: Original, *, n_fakes: int, suppress: int, seed: int) ->
     return model, original.table.take(pa.array(np.sort(here)))
 
 
-def _answers(model: RowModel, texts: list[str], names: list[str], estimator: str) -> np.ndarray:
+def _answers(model: Model, texts: list[str], names: list[str], estimator: str) -> np.ndarray:
     asked = Questions.of(model, texts, names)
     levels = [
         answer_asked(
             model,
             asked.queries,
             asked.asked,
-            Request(confidence=level, estimator=estimator),
+            Request(confidence=level, estimator=estimator or model.estimators.names[0]),
             asked.workspace,
         )
         for level in LEVELS
@@ -234,10 +253,10 @@ def _lines(found: list[Asked]) -> Iterator[str]:
             chosen = (truth[:, 0] >= least) & (truth[:, 0] <= most) & np.isfinite(truth[:, kind])
             if chosen.sum() >= 5:
                 own, true = answers[chosen, kind], truth[chosen, kind]
-                yield f"{label} | {size} | {chosen.sum()} | {_numbers(own, true)}"
+                yield f"{label} | {size} | {chosen.sum()} | {numbers_of(own, true)}"
 
 
-def _numbers(own: np.ndarray, true: np.ndarray) -> str:
+def numbers_of(own: np.ndarray, true: np.ndarray) -> str:
     error = own[:, 0] - true
     relative = np.abs(error) / np.maximum(np.abs(true), 1e-9)
     slack = 1e-6 * np.maximum(1.0, np.abs(true))
