@@ -52,6 +52,17 @@ TABLES = {
     "adult-family": ("adult.csv", "marital-status + sex", "age", ("race", "White"), "judging"),
     "kdd-family": ("kdd_education.csv.gz", "marital + sex", "age", ("race", "White"), "judging"),
     "workers-class": ("kdd_workers.csv.gz", "class_of_worker + marital", "age", ("sex", "Female"), "judging"),
+    "adult-work": ("adult.csv", "workclass + marital-status", "age", ("sex", "Female"), "judging"),
+    "adult-earnings": ("adult.csv", "salary + education", "age", ("sex", "Female"), "judging"),
+    "kdd-work": ("kdd_education.csv.gz", "class_of_worker + sex", "age", ("race", "White"), "judging"),
+    "workers-school": ("kdd_workers.csv.gz", "education + income", "age", ("sex", "Female"), "judging"),
+    "workers-trade": (
+        "kdd_workers.csv.gz",
+        "class_of_worker + education",
+        "age",
+        ("sex", "Female"),
+        "judging",
+    ),
     "hospital": ("", "disease", "age", ("sex", "F"), "tuning"),
     "synthetic": ("", "disease", "age", ("sex", "F"), "other seeds"),
 }

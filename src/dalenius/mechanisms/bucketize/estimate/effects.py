@@ -87,7 +87,7 @@ def _by_region(buckets: Buckets, region_of_bucket: Ints) -> Floats:
 _STAGES = ((6_000, 60), (24_000, 60))
 """People by whom the effects of a larger release are sought at first, and in how many steps at most."""
 _AT_ONCE_CELLS = 4_000_000
-"""Of at most `_MOST_ROWS` people, and so many people × values, all are fitted from the start."""
+"""Of at most so many people × values all are fitted from the start."""
 _STEPS, _MORE_STEPS, _ALL_STEPS = 25, 30, 120
 """And then by as many people as there may be cells; the second where values are not exchanged after it, the
 last where these are all steps."""
@@ -309,8 +309,7 @@ def fit_effects(
     found, n_before = Climb(place=np.zeros(basis.precision.shape)), 0
     n_cells = buckets.n_rows * buckets.composition.shape[1]
     every = max(1, -(-n_cells // MOST_CELLS))
-    is_at_once = n_cells <= _AT_ONCE_CELLS and buckets.n_rows <= _MOST_ROWS and not basis.is_smooth
-    tried = () if is_at_once else _STAGES
+    tried = () if n_cells <= _AT_ONCE_CELLS and not basis.is_smooth else _STAGES
     stages = [(buckets.n_rows // n, steps) for n, steps in tried if buckets.n_rows // n >= 2 * every]
     last = _MORE_STEPS if buckets.n_rows > _MOST_ROWS else _STEPS
     for one_of, steps in (*stages, (every, last if stages else _ALL_STEPS)):
