@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dalenius.prefetch import map_parallel, prefetch
+from dalenius.prefetch import map_parallel, meanwhile, prefetch
 
 
 def test_items_come_in_order_and_the_thread_ends() -> None:
@@ -84,3 +84,29 @@ def test_a_single_item_needs_no_thread() -> None:
     assert made_by == [threading.current_thread()]
     assert threading.current_thread() not in map_parallel(lambda _: threading.current_thread(), [1, 2])
     assert list(map_parallel(abs, [])) == []
+
+
+def test_side_work_is_done_while_the_block_runs_and_its_error_comes_out() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        assert go_on.wait(timeout=60)
+        raise KeyError("side")
+
+    def let_go_on() -> None:
+        assert begun.wait(timeout=60)
+        go_on.set()
+
+    with pytest.raises(KeyError, match="side"), meanwhile(work):
+        let_go_on()
+
+
+def test_the_error_of_the_block_comes_before_that_of_side_work() -> None:
+    def work() -> None:
+        raise KeyError("side")
+
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="block"), meanwhile(work):
+        raise ValueError("block")
+    assert threading.active_count() == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from queue import Full, Queue
 from threading import Event, Thread
@@ -55,6 +55,20 @@ def prefetch(items: Iterable[T]) -> Iterator[T]:
     finally:
         stopped.set()
         maker.join()
+
+
+@contextmanager
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    """Do this while the block runs; the block's own error comes first.
+
+    >>> with meanwhile(lambda: print("one")):
+    ...     pass
+    one
+    """
+    with ThreadPoolExecutor(1) as worker:
+        done = worker.submit(work)
+        yield
+    done.result()
 
 
 def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -30,6 +31,7 @@ from dalenius.mechanisms.stages import (
 )
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
+from dalenius.prefetch import meanwhile
 from dalenius.randomness import Randomness
 from dalenius.release.admission import trust
 from dalenius.release.exposure import Exposures, find_exposures, refuse_exposures
@@ -39,6 +41,7 @@ from dalenius.release.folder import (
     build_manifest,
     draft_of,
     earlier_draft_aside,
+    flush,
     new_release,
     refuse_existing,
 )
@@ -294,7 +297,8 @@ def write_release(
             write_manifest(folder, manifest)
             if signer is not None:
                 signer.sign(folder)
-        checked = _recheck(folder)  # read for the last time: with its name it is published, come what may
+        with meanwhile(partial(flush, folder)):
+            checked = _recheck(folder)  # read for the last time: with its name it is published, come what may
         if buckets is not None and next_one is not None and next_one.date is not None and not is_draft:
             remembering.enter_context(next_one.date.remember(buckets, leaves=policy.changed == "leaves"))
         if known is not None:

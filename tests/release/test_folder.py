@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import dalenius
-from dalenius.errors import EngineError, InputError, PromiseNotMet
+from dalenius import system
+from dalenius.errors import EngineError, InputError, InternalError, PromiseNotMet
+from dalenius.mechanisms.base import Check
 from dalenius.release.folder import new_release
 from tests.contract.subject import people
 from tests.mechanisms.bucketize.subjects import SUBJECTS
@@ -120,3 +123,51 @@ def test_nothing_can_be_read_by_others_before_it_has_its_name(
     release = dalenius.publish(POLICY(people(), tmp_path / "r"))
     assert modes == [0]
     assert release.path.stat().st_mode & 0o055 == 0o055
+
+
+def _full_disk(path: Path) -> None:
+    raise OSError(errno.EIO, "Input/output error", str(path))
+
+
+def test_a_disk_that_does_not_keep_what_is_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is asked of it while what was written is checked, and again at the end."""
+    with monkeypatch.context() as patched:
+        patched.setattr("dalenius.system.sync", _full_disk)
+        with pytest.raises(EngineError, match="Input/output"):
+            dalenius.publish(POLICY(people(), tmp_path / "r"))
+        with pytest.raises(OSError, match="Input/output"), new_release(tmp_path / "r"):
+            pass
+    assert list(tmp_path.iterdir()) == []
+    dalenius.publish(POLICY(people(), tmp_path / "r"))  # the ledger does not know of another one
+
+
+def test_a_release_that_breaks_its_promise_is_told_of_before_a_disk_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> list[Check]:
+        return [Check(name="promise", ok=False, detail="3 entries are above their threshold")]
+
+    monkeypatch.setattr("dalenius.system.sync", _full_disk)
+    monkeypatch.setattr("dalenius.publishing.check_release", broken)
+    with pytest.raises(InternalError, match="does not keep the promise"):
+        dalenius.publish(POLICY(people(), tmp_path / "r"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_files_are_on_the_disk_before_they_have_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, bool]] = []
+    usual = system.sync
+
+    def sync(path: Path) -> None:
+        usual(path)
+        synced.append((path.name, (tmp_path / "r").exists()))
+
+    monkeypatch.setattr("dalenius.system.sync", sync)
+    release = dalenius.publish(POLICY(people(), tmp_path / "r"))
+    files = {path.name for path in release.path.iterdir()}
+    in_time = [name for name, has_name in synced if not has_name]
+    assert all(in_time.count(name) == 2 for name in files), "once early, and with its time"

@@ -27,6 +27,7 @@ from dalenius import system
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
 from dalenius.files import folder_beside
 from dalenius.mechanisms.base import Check, Draft
+from dalenius.prefetch import map_parallel
 from dalenius.release.manifest import (
     FILE_NAME,
     FORMAT,
@@ -167,6 +168,13 @@ def new_release(target: Path) -> Iterator[Path]:
         _seal(folder, target)
 
 
+def flush(folder: Path) -> None:
+    """Have the disk write what is in a new release so far: the end of it waits for less then."""
+    for path in folder.iterdir():
+        if path.is_file():
+            system.sync(path)
+
+
 def _cannot_write(target: Path, error: OSError) -> EngineError:
     return EngineError(f"cannot write beside {target}: {error.strerror or error}")
 
@@ -225,9 +233,11 @@ def refuse_existing(target: Path) -> None:
 
 def _seal(folder: Path, target: Path) -> None:
     today = int(time.time()) // _DAY * _DAY
-    for path in (*folder.rglob("*"), folder):
+    paths = [*folder.rglob("*"), folder]
+    for path in paths:
         os.utime(path, (today, today))  # copies keep it, and a release tells the day it was made, never finer
-        system.sync(path)
+    for _ in map_parallel(system.sync, paths):  # what waits for the disk together waits once
+        pass
     try:
         system.rename(folder, target)
     except OSError:
