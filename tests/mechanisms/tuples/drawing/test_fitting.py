@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from dalenius.arrays import Floats
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, distinct_words, uniform_words
 from dalenius.mechanisms.tuples.drawing.evidence import Evidence, Insertions, Replacements
-from dalenius.mechanisms.tuples.drawing.fitting import FittedPeople
+from dalenius.mechanisms.tuples.drawing.fitting import FittedPeople, _add_prior
 from dalenius.mechanisms.tuples.drawing.strays import StrayFit, Strays
 from dalenius.mechanisms.tuples.drawing.tables import draw_table
 from dalenius.randomness import Randomness
@@ -100,6 +101,73 @@ def test_evidence_is_the_likelihood_of_the_view() -> None:
     of_rows = [float(np.log(kept * q[rows] + other * (1 - q[rows])).sum()) for q in shares]
     gains = [float(records.gain(500 * q[rows], slice(None))[0].sum()) for q in shares]
     assert gains[0] - gains[1] == pytest.approx(of_rows[0] - of_rows[1])
+
+
+@pytest.mark.parametrize("x", [1e-30, 1e-17, 1e-9, 0.99e-4, 1.01e-4, 0.3, 20.0])
+def test_repeats_are_right_of_a_tuple_that_hardly_anybody_is(x: float) -> None:
+    """As in a domain of 10¹⁸, where 1 − e^(−x) and x are the same to sixteen digits."""
+    one = np.ones(1)
+    told = Insertions(
+        n_people=1.0,
+        deviation=1.0,
+        n_noise=1.0,
+        ratio=4e15 * one,
+        shown=0.9 * one,
+        absent=0.1 * one,
+        cost=0.9,
+    )
+    with np.errstate(all="raise"):
+        found, slope = told.repeats(x * one, slice(None))
+    with localcontext(prec=90):
+        ratio, shown = Decimal(4) * 10**15, Decimal(9) / 10
+
+        def exact(own: Decimal) -> Decimal:
+            none = (-own).exp()
+            return (own - 1 + none) / (shown * (1 - none * (1 - 1 / ratio)))
+
+        own = Decimal(x)
+        step = own / 10**20
+        assert found[0] == pytest.approx(float(exact(own)), rel=1e-7, abs=0.0)
+        steepness = (exact(own + step) - exact(own - step)) / (2 * step)
+        assert slope[0] == pytest.approx(float(steepness), rel=1e-7, abs=0.0)
+
+
+@pytest.mark.parametrize("n_people", [1e-3, 1e4])
+def test_beforehand_the_likeliest_shares_count_nothing(n_people: float) -> None:
+    """However many values there are: beside 10¹¹ rounding would hide what a view tells."""
+    level_of = np.arange(100_000) // 1_000
+    prior = n_people * np.random.default_rng(1).gamma(5.0, size=len(level_of))
+    gradient = np.zeros(len(prior))
+    assert _add_prior(np.log(prior) + 2.0, level_of, prior, gradient) == pytest.approx(0, abs=1e-3)
+    assert np.abs(gradient).max() < 1e-6 * prior.max()
+    assert _add_prior(np.zeros(len(prior)), level_of, prior, gradient) < -0.05 * prior.sum()
+    nothing = np.zeros(4)
+    assert _add_prior(np.zeros(4), np.array([0, 0, 1, 1]), np.array([0.0, 2.0, 0, 0]), nothing) == (
+        pytest.approx(2 * np.log(0.5))
+    )
+
+
+def test_of_a_domain_of_any_size_people_are_told_from_noise() -> None:
+    """A third of the rows shown are people's, of 8 columns of a thousand values each."""
+    rng = np.random.default_rng(8)
+    domain = Domain.of({f"c{k}": range(1_000) for k in range(8)})
+    codes = tuple(rng.integers(1_000, size=900) for _ in range(8))
+    codes = (np.where(np.arange(900) < 300, codes[0] // 5, codes[0]), *codes[1:])
+    all_alike, beta = np.ones(900), 600 / domain.size
+    told = Insertions(
+        n_people=300.0,
+        deviation=25.0,
+        n_noise=600.0,
+        ratio=all_alike / beta,
+        shown=0.999 * all_alike,
+        absent=0.001 * all_alike,
+        cost=0.999,
+    )
+    fitted = FittedPeople.of(domain, codes, uniform(domain), told)
+    real = told.draw_real(fitted.likely.rates(codes), rng)
+    assert real.sum() == pytest.approx(300, rel=0.2)
+    assert real[:300].mean() > 1.5 * real[300:].mean()
+    assert told.draw_real(fitted.redrawn(rng).rates(codes), rng).sum() > 100
 
 
 def test_what_goes_together_is_drawn_and_as_uncertain_as_it_is() -> None:

@@ -30,6 +30,8 @@ from dalenius.arrays import Bools, Floats, Ints
 
 _TIMES = 0.7
 """Of the logarithm of how many times as many people as tuples there are."""
+_SMALL = 1e-4
+"""Below this the fourth power of a number is nothing beside its square."""
 _ROUNDING = 0.002
 """A law is held to a number of people as far as this share of it."""
 
@@ -106,16 +108,21 @@ class Insertions:
 
     def repeats(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:
         """Of each tuple x − 1 + e^(−x), divided by how likely it was to be shown."""
-        none, rare = np.exp(-x), 1 / self.ratio[rows]
-        shown = self.shown[rows] * (1 - none * (1 - rare))
-        again, steeper = x - (1 - none), self.shown[rows] * none * (1 - rare)
-        return again / shown, (1 - none - again * steeper / shown) / shown
+        none, some, rare = np.exp(-x), -np.expm1(-x), 1 / self.ratio[rows]
+        shown = self.shown[rows] * (some + none * rare)
+        again, steeper = _more_than_one(x), self.shown[rows] * none * (1 - rare)
+        return again / shown, (some - again * steeper / shown) / shown
 
     def draw_real(self, x: Floats, stream: np.random.Generator) -> Bools:
         """Which of the rows are in the table."""
         less = np.expm1(-x)  # the odds of being there are 1 − e^(−x) to e^(−x) beforehand
         inside = -self.ratio * less
         return stream.random(len(less)) * (1 + less + inside) < inside
+
+
+def _more_than_one(x: Floats) -> Floats:
+    """How many more people than one: x − 1 + e^(−x), also of x so small that 1 − e^(−x) is x."""
+    return np.where(x < _SMALL, x**2 * (0.5 - x / 6), x + np.expm1(-x))
 
 
 def hidden_share(x: Floats, absent: Floats) -> Floats:

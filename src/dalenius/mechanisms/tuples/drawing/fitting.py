@@ -33,6 +33,7 @@ _FARTHEST = 50.0
 """Of a logarithm, where numbers would overflow."""
 _PRIOR = 1.0
 """People beforehand, of every column, spread over its levels."""
+_NOBODY = 1e-300
 _SURE = 1.0
 """Standard errors by which effects may be larger than they seem."""
 _WIDEST = 3.0
@@ -318,7 +319,10 @@ def _prior_people(chain: Chain) -> Floats:
 
 
 def _add_prior(logs: Floats, level_of: Ints, prior: Floats, gradient: Floats) -> float:
-    """Of shares inside levels: the logarithm of a prior worth so many people, added to the gradient."""
+    """Of shares inside levels: the logarithm of a prior worth so many people, added to the gradient.
+
+    Less what it is at its largest: of a million values it is 10¹¹, beside which rounding hides the view.
+    """
     n = int(level_of.max()) + 1
     largest = np.full(n, -np.inf)
     np.maximum.at(largest, level_of, logs)
@@ -326,4 +330,6 @@ def _add_prior(logs: Floats, level_of: Ints, prior: Floats, gradient: Floats) ->
     total = np.bincount(level_of, weights, n)
     of_level = np.bincount(level_of, prior, n)
     gradient += prior - of_level[level_of] * weights / total[level_of]
-    return float((prior * (logs - largest[level_of] - np.log(total)[level_of])).sum())
+    shares = logs - largest[level_of] - np.log(total)[level_of]
+    most = np.log(np.maximum(prior, _NOBODY)) - np.log(np.maximum(of_level, _NOBODY))[level_of]
+    return float((prior * (shares - most)).sum())
