@@ -226,6 +226,31 @@ def test_strays_come_as_often_as_their_shares_say() -> None:
     assert np.bincount(drawn[2]) == pytest.approx(np.full(4, 7_500), abs=500)
 
 
+@pytest.mark.filterwarnings("error")
+def test_of_three_people_a_law_is_found_without_a_word() -> None:
+    """Steps are tried where so many people come to a row that single precision does not hold it."""
+    domain = Domain.of({"a": range(90), "b": list("wxyz")})
+    rng = np.random.default_rng(1)
+    for n_rows in (30, 60, 90):
+        codes = domain.unpack(distinct_words(uniform_words(domain, n_rows, rng)))
+        own = np.ones(len(codes[0]))
+        told = Insertions(
+            n_people=6.0,
+            deviation=8.0,
+            n_noise=float(n_rows),
+            ratio=18 * own,
+            shown=0.9 * own,
+            absent=0.1 * own,
+            cost=0.9,
+        )
+        fitted = FittedPeople.of(domain, codes, uniform(domain), told)
+        for seed in range(10):
+            assert 0 < fitted.redrawn(np.random.default_rng(seed)).n < 1_000
+    steep = np.full(len(codes[0]), 1e200)
+    place = fitted.likely.parameters[:-1]
+    assert np.isfinite(fitted.fit.gradient(place, fitted.fit.work_out(place)[1], steep)).all()
+
+
 @pytest.mark.parametrize("n_rows", [0, 1, 3])
 def test_views_of_hardly_any_rows_teach_a_law_too(n_rows: int) -> None:
     codes = DOMAIN.unpack(uniform_words(DOMAIN, n_rows, np.random.default_rng(1)))

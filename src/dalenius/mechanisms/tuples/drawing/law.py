@@ -19,6 +19,8 @@ from dalenius.mechanisms.tuples.drawing.columns import Levels
 
 _CELLS = 4_000_000
 """Rows × levels that are worked out at once."""
+_STEEPEST = 1e30
+"""Of places that are tried and left again; single precision ends at 3·10³⁸."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -203,7 +205,7 @@ class LawFit:
     def gradient(self, parameters: Floats, chances: Sequence[Floats], slopes: Floats) -> Floats:
         """Of Σ slope·log q by the parameters."""
         found = np.zeros(len(parameters))
-        own = slopes.astype(np.float32)
+        own = np.clip(slopes, -_STEEPEST, _STEEPEST).astype(np.float32)
         parts = zip(self.chain.parts(found), self.chain.parts(parameters), strict=True)
         for place, ((column, levels, inside, effects), given) in enumerate(parts):
             at = self.rows.levels[place]
