@@ -159,7 +159,7 @@ assert docscrape.FunctionDoc(sorted)['Summary'] and 'pydoc' in sys.modules
 
 def test_methods_of_dataclasses_that_are_compiled_later_are_the_same() -> None:
     code = """
-import dataclasses
+import dataclasses, inspect
 from dalenius.cli.main import _write_methods_later
 
 def make():
@@ -170,24 +170,49 @@ def make():
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
     class Triple(Pair):
+        'Without a document Python would look at __init__ for one.'
         c: int = 3
 
-    return Pair, Triple
+    @dataclasses.dataclass
+    class Odd:
+        self: int
+        name: str = 'x'
 
-before, before_triple = make()
+    class Child(Odd):
+        def __init__(self):
+            super().__init__(self=5)
+
+    return Pair, Triple, Odd, Child
+
+before, before_triple, before_odd, before_child = make()
 _write_methods_later()
-after, after_triple = make()
-later = after_triple.__init__
+after, after_triple, after_odd, after_child = make()
+later = vars(after_triple)['__init__']
 assert (after_triple(a=1, c=4).c, after_triple(a=1).c) == (4, 3) and after_triple.__init__ is not later
+assert vars(after_triple)['__init__'] is after_triple.__init__
 assert after_triple(a=1) == after_triple(a=1, c=3) != after(a=1) and hash(after(a=1)) == hash(before(a=1))
 assert repr(after_triple(a=1)) == repr(before_triple(a=1))
 for kind in (before, after):
     try:
         kind(1)
     except TypeError as error:
-        assert '__init__() takes 1 positional argument' in str(error)
+        assert str(error).startswith('make.<locals>.Pair.__init__() takes 1 positional argument')
     else:
         raise AssertionError
+assert inspect.signature(after) == inspect.signature(before) and after_odd.__doc__ == before_odd.__doc__
+assert after_triple.__eq__.__qualname__ == before_triple.__eq__.__qualname__
+assert repr(after_odd(self=3)) == repr(before_odd(self=3)) and after_child() == after_child()
+assert repr(after_child()) == repr(before_child())
+compiled = []
+dataclasses.exec = lambda *how: compiled.append(how) or exec(*how)
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    'It has a document too.'
+    a: int
+
+assert not compiled
+assert {repr(Told(k)) for k in (1, 2, 2)} == {'Told(a=1)', 'Told(a=2)'} and len(compiled) == 2
 assert repr(after(a=1, b=2)) == repr(before(a=1, b=2)) == 'make.<locals>.Pair(a=1)' == repr(after(a=1))
 for pair in (before(a=1), after(a=1), after(a=1)):
     for change in (lambda: setattr(pair, 'a', 2), lambda: delattr(pair, 'a')):

@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -227,22 +228,31 @@ def _write_methods_later() -> None:
     It compiles six for each of some 190 classes, one by one, a sixth of what a small command takes, and most
     are never called; from 3.13 on it compiles those of a class together.
     """
-    compile_now: Callable[..., Callable[..., Any]] | None = getattr(dataclasses, "_create_fn", None)
-    if compile_now is None:
+    if not hasattr(dataclasses, "_create_fn"):
         return
+    compile_now: Callable[..., Any] = vars(dataclasses)["_create_fn"]
 
-    def compile_later(name: str, *how: Any, **options: Any) -> Callable[..., Any]:
-        def method(self: Any, *given: Any, **named: Any) -> Any:
-            compiled = compile_now(name, *how, **options)
-            for owner in type(self).__mro__:  # of a class with slots it is another than was decorated
-                if vars(owner).get(name) is method:
+    class Later:
+        """In the place of a method until somebody looks for it there; nobody can tell it from the method."""
+
+        __slots__ = ("__name__", "compile")
+
+        def __init__(self, name: str, *how: Any, **options: Any) -> None:
+            self.__name__ = name
+            self.compile = cache(lambda: compile_now(name, *how, **options))
+
+        def __get__(self, one: object, kind: type) -> Any:
+            compiled, name = self.compile(), self.__name__
+            for owner in kind.__mro__:  # of a class with slots it is another than was decorated
+                if vars(owner).get(name) is self:
+                    compiled.__qualname__ = f"{owner.__qualname__}.{name}"
                     setattr(owner, name, compiled)
-            return compiled(self, *given, **named)
+            return compiled.__get__(one, kind)
 
-        method.__name__ = name
-        return method
+        def __call__(self, *given: Any) -> Any:  # `__repr__` is called by another function
+            return self.compile()(*given)
 
-    vars(dataclasses)["_create_fn"] = compile_later
+    vars(dataclasses)["_create_fn"] = Later
 
 
 def run(arguments: list[str]) -> int:
