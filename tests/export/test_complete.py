@@ -6,6 +6,7 @@ import ast
 import itertools
 import json
 import math
+import shutil
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -302,6 +303,19 @@ def test_what_cannot_be_had_is_refused(
     assert run(["complete", str(RELEASES / arguments[0]), *arguments[1:]]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["complete", "export"])
+def test_nothing_is_written_into_the_release_itself(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = tmp_path / "r"
+    shutil.copytree(RELEASES / "bucketize", release)
+    for inside in (release / "copies", tmp_path / "x" / ".." / "r" / "tables"):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        assert run([command, str(release), "--to", str(inside)]) == 2
+        assert "is inside the release" in capsys.readouterr().err
+    assert run(["verify", str(release)]) == 0
 
 
 def test_a_mechanism_that_says_no_law_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

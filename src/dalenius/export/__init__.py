@@ -10,7 +10,7 @@ from typing import Any
 
 from dalenius.errors import InputError
 from dalenius.export.staging import StagedExport, staged
-from dalenius.export.targets import write_csv, write_duckdb, write_postgres
+from dalenius.export.targets import refuse_inside, write_csv, write_duckdb, write_postgres
 from dalenius.mechanisms.base import VIEW
 from dalenius.plain import plain_fields
 from dalenius.release.folder import StoredRelease
@@ -66,6 +66,7 @@ def export_release(
             "--name is the schema in PostgreSQL; a file or folder has its own name", hint="leave it out"
         )
     path = Path(text)
+    refuse_inside(path, release.path)
     if path.suffix.lower() in _NO_FOLDERS:
         raise InputError(
             f"cannot export to {path}: unknown ending {path.suffix!r}", hint=f"known: {_TARGETS}"

@@ -25,7 +25,7 @@ from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError, did_you_mean
 from dalenius.export.staging import FORMULAS, refuse_damaged
 from dalenius.export.stata import stata_names
-from dalenius.export.targets import safe_heading, unfinished, without_formulas
+from dalenius.export.targets import refuse_inside, safe_heading, unfinished, without_formulas
 from dalenius.mechanisms.base import Completion
 from dalenius.mechanisms.registry import find_room
 from dalenius.plain import plain_fields
@@ -128,6 +128,7 @@ def write_copies(
         raise InputError(f"format {kind!r} is unknown; {did_you_mean(kind, WRITERS)}")
     if target.exists():
         raise InputError(f"{target} exists already", hint="give a folder that is not there yet")
+    refuse_inside(target, release.path)
     _check_copies(copies)
     suffix, write = WRITERS[kind]
     progress("learning from the release", 0, None)

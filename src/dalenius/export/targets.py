@@ -51,6 +51,12 @@ def refuse_taken(target: Path) -> None:
         raise InputError(f"{target} {what}", hint="remove it, or export to another place")
 
 
+def refuse_inside(target: Path, release: Path) -> None:
+    """A release is what its manifest lists: another file among its own, and it counts as damaged."""
+    if target.resolve().is_relative_to(release.resolve()):
+        raise InputError(f"{target} is inside the release", hint="give a place outside of it")
+
+
 _OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR ''"
 _SQL = """\
 -- Load the CSV files into tables of the same names (types: dictionary.csv; an empty field is NULL, "" is an
