@@ -88,3 +88,9 @@ def test_a_value_outside_the_domain_is_counted_and_not_shown() -> None:
 def test_what_is_no_domain_is_refused(values: dict[str, list[int]], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Domain.of(values)
+
+
+def test_a_domain_that_floating_point_cannot_count_is_refused() -> None:
+    assert Domain.of({f"c{k}": range(1_000) for k in range(100)}).size == 10**300
+    with pytest.raises(InputError, match=r"more than 10\^300 tuples"):
+        Domain.of({f"c{k}": range(1_000) for k in range(101)})

@@ -25,6 +25,9 @@ TupleCodes = tuple[Codes, ...]
 
 _WORD_LIMIT = 2**63
 _HALF_WORD_LIMIT = 2**32
+_MOST_DIGITS = 300
+_MOST_TUPLES = 10**_MOST_DIGITS
+"""Floating point ends at 10³⁰⁸, and noise rows are counted by it."""
 _CACHED_ROWS = 2**14  # some twenty operations on what fits the processor's cache
 _SOUGHT_ROWS = 2**18
 """So many at once are looked for among others: numbering all of both takes ten times their memory."""
@@ -80,6 +83,11 @@ class Domain:
             raise InputError("a domain needs at least one column")
         if len(set(names)) != len(names):
             raise InputError(f"two columns of the domain have the same name: {', '.join(names)}")
+        if self.size > _MOST_TUPLES:
+            raise InputError(
+                f"the domain has more than 10^{_MOST_DIGITS} tuples, beyond what numbers can hold",
+                hint="publish fewer columns, or fewer values of each ([recode])",
+            )
 
     @classmethod
     def of(cls, values: Mapping[str, Iterable[object]]) -> Domain:
