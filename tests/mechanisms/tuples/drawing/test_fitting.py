@@ -226,6 +226,28 @@ def test_strays_come_as_often_as_their_shares_say() -> None:
     assert np.bincount(drawn[2]) == pytest.approx(np.full(4, 7_500), abs=500)
 
 
+def test_values_that_hardly_differ_are_no_parameters() -> None:
+    """Of a column of a million numbers and of 300 rows nothing is learned but what its 128 ranges tell."""
+    rng = np.random.default_rng(2)
+    domain = Domain.of({"n": range(1_000_000), "town": [f"t{k}" for k in range(20)]})
+    codes = (rng.integers(1_000_000, size=300), rng.integers(20, size=300))
+    own, beta = np.ones(300), 200 / domain.size
+    told = Insertions(
+        n_people=100.0,
+        deviation=15.0,
+        n_noise=200.0,
+        ratio=own / beta,
+        shown=0.999 * own,
+        absent=0.001 * own,
+        cost=0.999,
+    )
+    fitted = FittedPeople.of(domain, codes, uniform(domain), told)
+    assert len(fitted.likely.parameters) < 500
+    assert told.draw_real(fitted.likely.rates(codes), rng).sum() == pytest.approx(100, rel=0.3)
+    drawn = fitted.redrawn(rng).draw(20_000, rng)[0]
+    assert len(np.unique(drawn)) > 15_000
+
+
 @pytest.mark.filterwarnings("error")
 def test_of_three_people_a_law_is_found_without_a_word() -> None:
     """Steps are tried where so many people come to a row that single precision does not hold it."""

@@ -129,14 +129,15 @@ def test_records_given_a_view_are_drawn_by_bayes_rule() -> None:
     assert p_value(draw((1 - kept) / DOMAIN.size), exact, n) < FALSE_ALARM, "the test would not notice"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_chain_draws_what_its_law_says(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "alike"), [(1, 1.0), (2, 1.0), (3, 1e4)])
+def test_a_chain_draws_what_its_law_says(seed: int, alike: float) -> None:
     """A law over all tuples adds up to 1, and is how often each is drawn; levels of several values too."""
     rng = np.random.default_rng(seed)
     domain = Domain.of({"n": range(300), "c": ["u", "v"], "d": ["k", "l", "m"]})
     shares = [rng.dirichlet(np.ones(size)) for size in domain.sizes]
-    chain = Chain.of(find_levels(domain, [Margin(share=own, alike=1.0) for own in shares], 1e4))
+    chain = Chain.of(find_levels(domain, [Margin(share=own, alike=alike) for own in shares], 1e4))
     assert chain.columns[0].is_merged
+    assert chain.columns[0].n_inside == (300 if alike < 1e4 else 0)
     parameters = chain.from_shares() + 0.3 * rng.normal(size=chain.n_parameters)
     codes = tuple(np.array(list(itertools.product(*map(range, domain.sizes)))).T)
     law = np.exp(chain.log_law(parameters, chain.look_up(codes)))

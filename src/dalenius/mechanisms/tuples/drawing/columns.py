@@ -64,6 +64,8 @@ class Levels:
     """About how many of the people have each value."""
     alike: float
     """How many people beforehand each value is worth, inside its level if that has several."""
+    known: Floats
+    """The logarithm of each value's share of its level."""
 
     @property
     def n_levels(self) -> int:
@@ -74,6 +76,11 @@ class Levels:
     def is_merged(self) -> bool:
         """Whether some level has several values."""
         return self.n_levels < len(self.level_of)
+
+    @property
+    def n_inside(self) -> int:
+        """How many shares of values inside levels are to be learned: none where values hardly differ."""
+        return len(self.level_of) if self.is_merged and self.alike < _MOST_ALIKE else 0
 
 
 def find_levels(domain: Domain, margins: Sequence[Margin], n_people: float) -> list[Levels]:
@@ -101,7 +108,8 @@ def _find(column: DomainColumn, margin: Margin, n_people: float, most: int) -> L
         traits = _curves(of_level, null, n_people)
     else:
         traits = _indicators(of_level, n_people)
-    return Levels(level_of=level_of, traits=traits, share=share, alike=margin.alike)
+    known = np.log(share / of_level[level_of])
+    return Levels(level_of=level_of, traits=traits, share=share, alike=margin.alike, known=known)
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -225,7 +225,7 @@ class FittedPeople:
         found = np.full(len(self.likely.parameters), max(told, 1.0))
         for column, levels, inside, _ in self.fit.chain.parts(found[:-1]):
             levels[:] = told * np.bincount(column.level_of, column.share, column.n_levels) + 1.0
-            if column.is_merged:
+            if column.n_inside:
                 inside[:] = told * column.share + 1.0
         found[:-1] += _prior_people(self.fit.chain)
         found[-1] += hold_sure(self.evidence) * self.evidence.n_people**2
@@ -264,7 +264,7 @@ class FittedPeople:
             _,
         ) in parts_of:
             value += _add_prior(logs, np.zeros(len(logs), dtype=np.int64), own_prior, levels)
-            if column.is_merged:
+            if column.n_inside:
                 value += _add_prior(logs_inside, column.level_of, inner_prior, inside)
         return value, gradient
 

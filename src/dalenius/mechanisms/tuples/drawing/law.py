@@ -48,7 +48,8 @@ class Chain:
         order = np.argsort(-sizes, kind="stable")
         traits = np.array([columns[k].traits.shape[1] for k in order])
         trait_starts = np.concatenate([[0], np.cumsum(traits)])
-        starts = np.concatenate([[0], np.cumsum(sizes[order] + trait_starts[:-1] * traits)])
+        learned = np.array([columns[k].n_inside + columns[k].n_levels for k in order])
+        starts = np.concatenate([[0], np.cumsum(learned + trait_starts[:-1] * traits)])
         return cls(columns=tuple(columns), order=order, starts=starts, trait_starts=trait_starts)
 
     @property
@@ -60,7 +61,7 @@ class Chain:
         """Of each column in order: its shares of levels, of values inside them, and effects; as views."""
         for place, k in enumerate(self.order):
             column, own = self.columns[k], parameters[self.starts[place] : self.starts[place + 1]]
-            inside = column.n_levels + len(column.level_of) * column.is_merged
+            inside = column.n_levels + column.n_inside
             effects = own[inside:].reshape(-1, column.traits.shape[1])
             yield column, own[: column.n_levels], own[column.n_levels : inside], effects
 
@@ -70,7 +71,7 @@ class Chain:
         for column, levels, inside, _ in self.parts(parameters):
             share = np.maximum(column.share, 1e-12)
             levels[:] = np.log(np.bincount(column.level_of, share))
-            if column.is_merged:
+            if column.n_inside:
                 inside[:] = np.log(share)
         return parameters
 
@@ -147,7 +148,9 @@ def _logits(column: Levels, levels: Floats, effects: Floats, traits: Floats) -> 
 
 
 def inside_shares(column: Levels, inside: Floats) -> Floats:
-    """The logarithm of each value's share of its level."""
+    """The logarithm of each value's share of its level; where none are learned, of what is known of them."""
+    if not len(inside):
+        return column.known
     largest = np.full(column.n_levels, -np.inf)
     np.maximum.at(largest, column.level_of, inside)
     weights = np.exp(inside - largest[column.level_of])
@@ -214,7 +217,7 @@ class LawFit:
             surprise = own[:, None] * column.traits.astype(np.float32)[at]
             surprise -= expected @ column.traits.astype(np.float32)
             effects[:] = self.traits[:, : len(effects)].T @ surprise
-            if column.is_merged:
+            if column.n_inside:
                 of_level = np.bincount(at, slopes, column.n_levels)
                 share = np.exp(inside_shares(column, given[2]))
                 shown = np.bincount(self.rows.codes[place], slopes, self.n_values[place])
