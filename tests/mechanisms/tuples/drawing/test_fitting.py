@@ -248,6 +248,47 @@ def test_values_that_hardly_differ_are_no_parameters() -> None:
     assert len(np.unique(drawn)) > 15_000
 
 
+def test_copies_have_as_many_rows_as_the_view_says_where_it_says_little_else() -> None:
+    """Of 300 people, whose columns of 500 values go with nothing, copies had 130 to 190."""
+    rng = np.random.default_rng(4)
+    domain = Domain.of({f"c{k}": range(500) for k in range(3)})
+    codes = domain.unpack(distinct_words(uniform_words(domain, 900, rng)))
+    own, beta = np.ones(len(codes[0])), 600 / domain.size
+    told = Insertions(
+        n_people=300.0,
+        deviation=25.0,
+        n_noise=600.0,
+        ratio=own / beta,
+        shown=0.99 * own,
+        absent=0.01 * own,
+        cost=0.99,
+    )
+    fitted = FittedPeople.of(domain, codes, uniform(domain), told)
+
+    def absent(tuples: TupleCodes) -> Floats:
+        return np.full(len(tuples[0]), 0.01)
+
+    drawn = [len(draw_table(domain, codes, fitted.redrawn(rng), told, absent, rng)[0]) for _ in range(8)]
+    assert np.mean(drawn) == pytest.approx(300, abs=60)
+
+
+def test_as_many_rows_are_expected_as_are_drawn() -> None:
+    own = table(3)
+    codes, told = view(own, 3)
+    people = FittedPeople.of(DOMAIN, codes, uniform(), told).likely
+    rng = np.random.default_rng(5)
+
+    def absent(tuples: TupleCodes) -> Floats:
+        return np.full(len(tuples[0]), 1 - told.cost)
+
+    for times in (0.5, 1.0, 1.5):
+        more = people.times(times)
+        drawn = [len(draw_table(DOMAIN, codes, more, told, absent, rng)[0]) for _ in range(20)]
+        x = more.rates(codes)
+        assert told.expect_rows(x, more.n) == pytest.approx(np.mean(drawn), rel=0.03)
+        assert told.find_times(x, more.n, np.mean(drawn)) == pytest.approx(1, rel=0.08)
+
+
 @pytest.mark.filterwarnings("error")
 def test_of_three_people_a_law_is_found_without_a_word() -> None:
     """Steps are tried where so many people come to a row that single precision does not hold it."""

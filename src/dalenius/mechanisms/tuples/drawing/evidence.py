@@ -21,6 +21,7 @@ x − 1 + e^(−x) of each tuple, and these are added up over what is shown, by 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +33,7 @@ _TIMES = 0.7
 """Of the logarithm of how many times as many people as tuples there are."""
 _SMALL = 1e-4
 """Below this the fourth power of a number is nothing beside its square."""
+_LEAST_TIMES, _MOST_TIMES, _HALVINGS = 1e-6, 20.0, 18
 _ROUNDING = 0.002
 """A law is held to a number of people as far as this share of it."""
 
@@ -62,6 +64,9 @@ class Evidence(Protocol):
 
     def repeats(self, x: Floats, rows: Ints | slice) -> tuple[Floats, Floats]:
         """How many people come to tuples that have one already, as these rows tell for all; and its slope."""
+
+    def find_times(self, x: Floats, n: float, n_rows: float) -> float:
+        """How many times as many people there have to be that a draw has so many rows on average."""
 
 
 def hold(n: float, target: float, evidence: Evidence) -> tuple[float, float]:
@@ -112,6 +117,26 @@ class Insertions:
         shown = self.shown[rows] * (some + none * rare)
         again, steeper = _more_than_one(x), self.shown[rows] * none * (1 - rare)
         return again / shown, (some - again * steeper / shown) / shown
+
+    def expect_rows(self, x: Floats, n: float) -> float:
+        """How many rows a draw has on average: shown ones that are real, and others, but for those shown."""
+        none, some = np.exp(-x), -np.expm1(-x)
+        real, hidden = self.ratio * some, self.absent * some
+        inside, odds = real / (none + real), hidden / (none + hidden)
+        shown = self.shown * (some + none / self.ratio)
+        others = (1 - self.cost) * n - float(((self.absent * x - odds) / shown + odds).sum())
+        return float(inside.sum()) + max(others, 0.0)
+
+    def find_times(self, x: Floats, n: float, n_rows: float) -> float:
+        """A law that was fitted with random weights may explain many more, or fewer, of the rows shown."""
+        least, most = _LEAST_TIMES, _MOST_TIMES
+        for _ in range(_HALVINGS):
+            times = math.sqrt(least * most)
+            if self.expect_rows(times * x, times * n) > n_rows:
+                most = times
+            else:
+                least = times
+        return times
 
     def draw_real(self, x: Floats, stream: np.random.Generator) -> Bools:
         """Which of the rows are in the table."""
@@ -167,6 +192,10 @@ class Replacements:
     def tell_total(self, total: float) -> tuple[float, float]:  # noqa: ARG002
         """Nothing beside their number."""
         return 0.0, 0.0
+
+    def find_times(self, x: Floats, n: float, n_rows: float) -> float:  # noqa: ARG002
+        """There are as many records as rows, whatever the law."""
+        return 1.0
 
     def draw_real(self, share: Floats, stream: np.random.Generator) -> Bools:
         """Which of the rows were kept, where so many of the people are their tuple."""

@@ -59,6 +59,12 @@ class People:
         """How many people there are on average."""
         return self.n_chain + self.strays.n
 
+    def times(self, times: float) -> People:
+        """So many times as many people, spread alike."""
+        parameters = self.parameters.copy()
+        parameters[-1] += np.log(times)
+        return replace(self, parameters=parameters, strays=replace(self.strays, n=self.strays.n * times))
+
     def rates(self, codes: TupleCodes) -> Floats:
         """How many people come to each tuple on average."""
         log_law = self.chain.log_law(self.parameters[:-1], self.chain.look_up(codes))
@@ -155,7 +161,10 @@ class FittedPeople:
             n_people=max(stream.normal(self.evidence.n_people, self.evidence.deviation), 1.0),
         )
         found = self.climbed(self.likely, coins, self.pairs.copy(), _ROUNDS_OF_COPIES)
-        return self._with_other_strays(found, weights, coins.n_people)[0] if found.strays.n else found
+        if found.strays.n:
+            found = self._with_other_strays(found, weights, coins.n_people)[0]
+        x = found.rates(self.stray_fit.codes)
+        return found.times(self.evidence.find_times(x, found.n, coins.n_people))
 
     def climbed(self, start: People, coins: Coins, pairs: Pairs, rounds: int = _ROUNDS) -> People:
         """With the likeliest parameters, as these coins have it."""
