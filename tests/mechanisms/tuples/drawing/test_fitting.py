@@ -286,7 +286,7 @@ def test_as_many_rows_are_expected_as_are_drawn() -> None:
         drawn = [len(draw_table(DOMAIN, codes, more, told, absent, rng)[0]) for _ in range(20)]
         x = more.rates(codes)
         assert told.expect_rows(x, more.n) == pytest.approx(np.mean(drawn), rel=0.03)
-        assert told.find_times(x, more.n, np.mean(drawn)) == pytest.approx(1, rel=0.08)
+        assert told.find_times(x, more.n, float(np.mean(drawn))) == pytest.approx(1, rel=0.08)
 
 
 @pytest.mark.filterwarnings("error")
