@@ -107,6 +107,7 @@ sbom: .venv/.tests  ## a bill of materials beside the wheel
 coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
 	$(BIN)/python -m bench.coverage --keep bench/results/coverage --into docs/coverage.md
 	$(BIN)/python -m bench.coverage --part real
+	$(BIN)/python -m bench.judged_coverage --first 5000
 
 docs: .venv/.tests  ## the documentation site, into the folder site
 	PYTHONPATH=src NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet

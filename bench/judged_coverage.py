@@ -12,6 +12,7 @@ questions on one release go together. Of a view the truth is the number of diffe
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -64,7 +65,10 @@ def main() -> None:
         "| mechanism | table | people | n | mean RE | 90 % | 95 % | 99 % | width | ± at 90 % |\n|"
         + "---|" * 10
     )
-    names = [name for name, row in TABLES.items() if row[-1] == "judging" and options.tables in name]
+    wanted = [name for name, row in TABLES.items() if row[-1] == "judging" and options.tables in name]
+    names = [name for name in wanted if (options.data / TABLES[name][0]).exists()]
+    for name in sorted({*wanted} - {*names}):
+        print(f"{name} is left out: no {options.data / TABLES[name][0]}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         for subject in [name for name in (*_RULES, *SUBJECTS) if options.only in name]:
             model = SUBJECTS.get(subject) or partial(_published, name=subject, folder=Path(folder))
