@@ -48,6 +48,22 @@ def view(own: TupleCodes, seed: int, beta: float = BETA) -> tuple[TupleCodes, In
     return DOMAIN.unpack(shown[:, None]), told
 
 
+def alike(
+    n_rows: int, *, n_people: float, deviation: float, n_noise: float, ratio: float, kept: float
+) -> Insertions:
+    """Of a view whose rows all tell the same, and that shows a person's with this chance."""
+    own = np.ones(n_rows)
+    return Insertions(
+        n_people=n_people,
+        deviation=deviation,
+        n_noise=n_noise,
+        ratio=ratio * own,
+        shown=kept * own,
+        absent=(1 - kept) * own,
+        cost=kept,
+    )
+
+
 def uniform(domain: Domain = DOMAIN) -> list[Floats]:
     return [np.full(size, 1 / size) for size in domain.sizes]
 
@@ -107,15 +123,7 @@ def test_evidence_is_the_likelihood_of_the_view() -> None:
 def test_repeats_are_right_of_a_tuple_that_hardly_anybody_is(x: float) -> None:
     """As in a domain of 10¹⁸, where 1 − e^(−x) and x are the same to sixteen digits."""
     one = np.ones(1)
-    told = Insertions(
-        n_people=1.0,
-        deviation=1.0,
-        n_noise=1.0,
-        ratio=4e15 * one,
-        shown=0.9 * one,
-        absent=0.1 * one,
-        cost=0.9,
-    )
+    told = alike(1, n_people=1.0, deviation=1.0, n_noise=1.0, ratio=4e15, kept=0.9)
     with np.errstate(all="raise"):
         found, slope = told.repeats(x * one, slice(None))
     with localcontext(prec=90):
@@ -153,16 +161,8 @@ def test_of_a_domain_of_any_size_people_are_told_from_noise() -> None:
     domain = Domain.of({f"c{k}": range(1_000) for k in range(8)})
     codes = tuple(rng.integers(1_000, size=900) for _ in range(8))
     codes = (np.where(np.arange(900) < 300, codes[0] // 5, codes[0]), *codes[1:])
-    all_alike, beta = np.ones(900), 600 / domain.size
-    told = Insertions(
-        n_people=300.0,
-        deviation=25.0,
-        n_noise=600.0,
-        ratio=all_alike / beta,
-        shown=0.999 * all_alike,
-        absent=0.001 * all_alike,
-        cost=0.999,
-    )
+    beta = 600 / domain.size
+    told = alike(900, n_people=300.0, deviation=25.0, n_noise=600.0, ratio=1 / beta, kept=0.999)
     fitted = FittedPeople.of(domain, codes, uniform(domain), told)
     real = told.draw_real(fitted.likely.rates(codes), rng)
     assert real.sum() == pytest.approx(300, rel=0.2)
@@ -231,16 +231,8 @@ def test_values_that_hardly_differ_are_no_parameters() -> None:
     rng = np.random.default_rng(2)
     domain = Domain.of({"n": range(1_000_000), "town": [f"t{k}" for k in range(20)]})
     codes = (rng.integers(1_000_000, size=300), rng.integers(20, size=300))
-    own, beta = np.ones(300), 200 / domain.size
-    told = Insertions(
-        n_people=100.0,
-        deviation=15.0,
-        n_noise=200.0,
-        ratio=own / beta,
-        shown=0.999 * own,
-        absent=0.001 * own,
-        cost=0.999,
-    )
+    beta = 200 / domain.size
+    told = alike(len(codes[0]), n_people=100.0, deviation=15.0, n_noise=200.0, ratio=1 / beta, kept=0.999)
     fitted = FittedPeople.of(domain, codes, uniform(domain), told)
     assert len(fitted.likely.parameters) < 500
     assert told.draw_real(fitted.likely.rates(codes), rng).sum() == pytest.approx(100, rel=0.3)
@@ -253,16 +245,8 @@ def test_copies_have_as_many_rows_as_the_view_says_where_it_says_little_else() -
     rng = np.random.default_rng(4)
     domain = Domain.of({f"c{k}": range(500) for k in range(3)})
     codes = domain.unpack(distinct_words(uniform_words(domain, 900, rng)))
-    own, beta = np.ones(len(codes[0])), 600 / domain.size
-    told = Insertions(
-        n_people=300.0,
-        deviation=25.0,
-        n_noise=600.0,
-        ratio=own / beta,
-        shown=0.99 * own,
-        absent=0.01 * own,
-        cost=0.99,
-    )
+    beta = 600 / domain.size
+    told = alike(len(codes[0]), n_people=300.0, deviation=25.0, n_noise=600.0, ratio=1 / beta, kept=0.99)
     fitted = FittedPeople.of(domain, codes, uniform(domain), told)
 
     def absent(tuples: TupleCodes) -> Floats:
@@ -296,16 +280,7 @@ def test_of_three_people_a_law_is_found_without_a_word() -> None:
     rng = np.random.default_rng(1)
     for n_rows in (30, 60, 90):
         codes = domain.unpack(distinct_words(uniform_words(domain, n_rows, rng)))
-        own = np.ones(len(codes[0]))
-        told = Insertions(
-            n_people=6.0,
-            deviation=8.0,
-            n_noise=float(n_rows),
-            ratio=18 * own,
-            shown=0.9 * own,
-            absent=0.1 * own,
-            cost=0.9,
-        )
+        told = alike(len(codes[0]), n_people=6.0, deviation=8.0, n_noise=float(n_rows), ratio=18, kept=0.9)
         fitted = FittedPeople.of(domain, codes, uniform(domain), told)
         for seed in range(10):
             assert 0 < fitted.redrawn(np.random.default_rng(seed)).n < 1_000
