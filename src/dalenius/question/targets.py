@@ -14,13 +14,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from dalenius.arrays import Codes, Floats, Ints, normal_cdf, normal_quantile, normal_quantiles
+from dalenius.arrays import Codes, Floats, Ints, normal_cdf, normal_quantiles
 
 Range = tuple[Floats, Floats]
 """The least and the most of each target."""
 
 _MOST_WIDER = 2.0
 """How much wider an interval may be that holds whatever the data, to be part of the one that is given."""
+
+_NO_ERROR, _HARDLY = 1e-12, 1e-300
+"""Errors and chances are taken to be at least so large."""
 
 _MOST_STEPS, _CLOSE = 60, 1e-10
 """Newton's steps to a quantile (halving where one leads too far), and how close it is, in standard errors."""
@@ -126,10 +129,8 @@ class Estimates:
 
     def intervals(self, confidence: float, possible: Range | None = None) -> Range:
         """Central intervals of the mixtures, to be cut to what is possible."""
-        ends = intervals(self, confidence)
-        if possible is not None:
-            ends = widen(ends, self.estimate, self.std_error, possible, (1 - confidence) / 2)
-        ends = (ends[0] - self.beyond, ends[1] + self.beyond)
+        low, high = intervals(self, confidence, possible)
+        ends = (low - self.beyond, high + self.beyond)
         if self.unbiased is None:
             return ends
         return spanning(ends, self.unbiased.intervals(confidence, possible), possible)
@@ -189,26 +190,6 @@ def _largest(row: Ints, numbers: Floats, n_rows: int) -> Floats:
     return found
 
 
-def widen(ends: Range, estimate: Floats, error: Floats, possible: Range, tail: float) -> Range:
-    """Ends of intervals that keep their meaning where an estimate is near, or beyond, what is possible.
-
-    A normal interval may lie outside what is possible, and cut to that nothing is left. Given that the truth
-    is possible its law has the tails of one cut at `possible`, larger by Φ((estimate − least)/error) and its
-    like: an end moves outwards to where those are.
-
-    >>> three = np.array([-3.0])
-    >>> low, high = widen((three - 2, three + 2), three, np.ones(1), (np.zeros(1), np.full(1, 9.0)), 0.025)
-    >>> low.tolist(), high.round(2).tolist()
-    ([-5.0], [0.98])
-    """
-    usable = np.isfinite(error) & (error > 0)
-    scale, (low, high), (least, most) = np.where(usable, error, 1.0), ends, possible
-    within = [normal_cdf(gap / scale) for gap in (estimate - least, most - estimate)]
-    left, right = (scale * normal_quantiles(tail * np.maximum(share, 1e-300)) for share in within)
-    above, below = estimate - left, estimate + right
-    return np.where(usable, np.minimum(low, below), low), np.where(usable, np.maximum(high, above), high)
-
-
 def largest_error(mean: Floats, possible: Range) -> Floats:
     """The largest standard deviation of a law of what is possible; infinite where its mean is not inside.
 
@@ -248,29 +229,48 @@ def _cut(ends: Range, possible: Range | None) -> Range:
     return np.clip(ends[0], *possible), np.clip(ends[1], *possible)
 
 
-def intervals(estimates: Estimates, confidence: float) -> Range:
-    """Central intervals of the mixtures.
+def intervals(estimates: Estimates, confidence: float, possible: Range | None = None) -> Range:
+    """Central intervals of the mixtures, to be cut to what is possible.
 
-    >>> one = Estimates(mean=np.zeros((1, 1)), variance=np.ones((1, 1)), weight=np.ones((1, 1)))
-    >>> intervals(one, 0.95)[1].round(2).tolist()
-    [1.96]
+    One may lie outside what is possible, and cut to that nothing is left of it. Given that the truth is
+    possible its law has the tails of one cut there, larger by how likely the law says that is: an end moves
+    outwards to where those are.
+
+    >>> one = Estimates(mean=np.full((1, 1), -3.0), variance=np.ones((1, 1)), weight=np.ones((1, 1)))
+    >>> [end.round(2).tolist() for end in intervals(one, 0.95)]
+    [[-4.96], [-1.04]]
+    >>> [end.round(2).tolist() for end in intervals(one, 0.95, (np.zeros(1), np.full(1, 9.0)))]
+    [[-4.96], [0.98]]
     """
-    tail = (1 - confidence) / 2
-    return _quantile(estimates, tail), _quantile(estimates, 1 - tail)
+    turned = replace(estimates, mean=-estimates.mean)
+    low = high = np.full(len(estimates.mean), (1 - confidence) / 2)
+    if possible is not None:
+        low = low * np.maximum(_below(estimates, possible[1]), _HARDLY)
+        high = high * np.maximum(_below(turned, -possible[0]), _HARDLY)
+    return _low_quantile(estimates, low), -_low_quantile(turned, high)
 
 
-def _quantile(estimates: Estimates, q: float) -> Floats:
+def _below(estimates: Estimates, numbers: Floats) -> Floats:
+    """How likely the mixtures are below these numbers; 1 where the release tells nothing."""
+    sd = np.maximum(np.sqrt(np.maximum(estimates.variance, 0.0)), _NO_ERROR)
+    is_known = np.isfinite(sd).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        share = (estimates.weight * normal_cdf((numbers[:, None] - estimates.mean) / sd)).sum(axis=1)
+    return np.asarray(np.where(is_known, share, 1.0))
+
+
+def _low_quantile(estimates: Estimates, q: Floats) -> Floats:
+    """The numbers below which the mixtures are so likely, each less than 1/2."""
     sd = np.sqrt(np.maximum(estimates.variance, 0.0))
-    normal = estimates.mean + normal_quantile(q) * sd
+    normal = estimates.mean + normal_quantiles(q)[:, None] * sd
     low, high = normal.min(axis=1), normal.max(axis=1)
-    if estimates.mean.shape[1] == 1 or not np.isfinite(normal).all():
-        return np.asarray(low if q < 0.5 else high)
-    place = (low + high) / 2  # the mixture's quantile lies between those of its components
-    mean, weight, safe = estimates.mean, estimates.weight, np.maximum(sd, 1e-12)
-    left, near = (
-        np.arange(len(place)),
-        place.copy(),
-    )  # targets that are not close enough yet, and where they are
+    place, left = low.copy(), np.flatnonzero(np.isfinite(normal).all(axis=1))
+    if estimates.mean.shape[1] == 1 or not len(left):
+        return place
+    # the mixture's quantile lies between those of its components; `left` are not close enough yet
+    low, high, q = low[left], high[left], q[left]
+    mean, weight = estimates.mean[left], estimates.weight[left]
+    safe, near = np.maximum(sd[left], _NO_ERROR), (low + high) / 2
     for _ in range(_MOST_STEPS):
         z = (near[:, None] - mean) / safe
         over = (weight * normal_cdf(z)).sum(axis=1) - q
@@ -284,7 +284,7 @@ def _quantile(estimates: Estimates, q: float) -> Floats:
             break
         if not is_far.all():
             left, near, low, high = left[is_far], near[is_far], low[is_far], high[is_far]
-            mean, weight, safe = mean[is_far], weight[is_far], safe[is_far]
+            mean, weight, safe, q = mean[is_far], weight[is_far], safe[is_far], q[is_far]
     return np.asarray(place)
 
 

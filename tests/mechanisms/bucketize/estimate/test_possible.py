@@ -1,4 +1,4 @@
-"""What totals can be, beside every matching; intervals cut to it; values that go a way of their own."""
+"""What totals can be, beside every matching; values that go a way of their own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import ndtr
 
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
 from dalenius.mechanisms.bucketize.estimate.regression import Geometry
 from dalenius.mechanisms.bucketize.estimate.shrinkage import OWN_WAYS, own_way_variance
-from dalenius.question.targets import Score, Targets, widen
+from dalenius.question.targets import Score, Targets
 
 PLACES = np.array([0, 0, 0, 0, 1, 1, 1])
 VALUES = np.array([0, 1, 1, 2, 0, 2, 2])
@@ -62,19 +61,6 @@ def test_what_a_sum_without_limits_has_besides_is_not_worked_out() -> None:
     low, high = possible_range(sums, targets)
     assert (low.tolist(), high.tolist()) == ([-np.inf], [np.inf])
     assert not sums._sums
-
-
-def test_a_cut_interval_is_never_empty_and_keeps_its_tails() -> None:
-    estimate, error = np.array([-6.0, -3.0, 0.0, 4.0, 50.0, 104.0]), np.full(6, 2.0)
-    possible = np.zeros(6), np.full(6, 100.0)
-    low, high = widen((estimate - 3.92, estimate + 3.92), estimate, error, possible, 0.025)
-    assert (np.minimum(high, 100.0) > np.maximum(low, 0.0)).all()
-    assert (high >= estimate + 3.92).all()
-    inside = ndtr((estimate - 0.0) / error)
-    assert 1 - ndtr((high - estimate) / error)[:4] == pytest.approx(0.025 * inside[:4], rel=2e-3)
-    assert (low[4], high[4]) == pytest.approx((50 - 3.92, 50 + 3.92), abs=0.01)
-    exact = widen((np.ones(1), np.ones(1)), np.ones(1), np.zeros(1), (np.zeros(1), np.ones(1)), 0.025)
-    assert (exact[0][0], exact[1][0]) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("rho", [0.01, 0.3])
