@@ -150,6 +150,21 @@ def test_the_value_of_a_scaling_has_its_weights_as_gradient(table: People, seed:
     assert (value(1e-4) - value(-1e-4)) / 2e-4 == pytest.approx(float((weight * moved).sum()), abs=1e-5)
 
 
+def test_a_few_rounds_from_elsewhere_say_hardly_more_of_the_likelihood_than_there_is() -> None:
+    """Where the scaling is far off its value is too high, and a search takes such a place for the best."""
+    rng, n, size = np.random.default_rng(1), 400, 4  # four people and a fake, five values each held once
+    block = matching.Block(
+        people=slice(0, n * size), slots=slice(0, n * 5), shape=(n, size, 5), power=5 / size
+    )
+    logs = np.concatenate([10 * rng.normal(size=(size, 5, n)), 3 * rng.normal(size=(1, 5, n))])
+    factors = np.ones(n * 5)
+    block.scale(np.concatenate([-logs[:size], logs[size:]]), np.ones((5, n)), factors, 40, 1e-4)
+    found, best = (
+        block.scale(logs.copy(), np.ones((5, n)), factors.copy(), rounds, 1e-4)[1] for rounds in (8, 20_000)
+    )
+    assert 0 <= found - best < 20
+
+
 def test_releases_that_would_take_minutes_are_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:
     table = People(bucket=np.repeat([0, 1], 3), value=np.array([0, 1, 2, 0, 1, 2]))
     assert is_feasible(table.release())

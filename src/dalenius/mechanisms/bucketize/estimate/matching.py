@@ -23,6 +23,9 @@ from dalenius.mechanisms.bucketize.estimate.by_type import sort_rows
 _ENTRIES_AT_ONCE = 1 << 16
 """People × values that are scaled together: few enough to stay in the processor's cache."""
 _LOOK_EVERY = 4
+_FAR_OFF, _MORE_ROUNDS = 0.03, 200
+"""Buckets with a value that adds up no better than that are gone on with for so many rounds more: what they
+are said to add to the likelihood before is too much, and a search is led astray by it."""
 Listed = TypeVar("Listed", Floats, Ints)
 _MOST_AT_ONCE, _LEAST_FACTOR = 1e4, 1e-100
 """What a round multiplies by at most, and where the next scaling begins at least: no product overflows."""
@@ -203,15 +206,16 @@ def _balance(weight: Floats, held: Floats, factor: Floats, rounds: int, close: f
     """
     left, own, wanted = np.arange(held.shape[1]), factor, held
     least = wanted / _MOST_AT_ONCE
-    for step in range(1, rounds + 1):
+    last = rounds + _MORE_ROUNDS if rounds else 0
+    for step in range(1, last + 1):
         found = np.einsum("pvb,pb->vb", weight, 1 / np.einsum("pvb,vb->pb", weight, own))
         found *= own
         ratio = wanted / np.maximum(found, least, out=found)
         own *= ratio
         if step % _LOOK_EVERY and step < rounds:
             continue
-        is_far = np.abs(ratio - 1).max(axis=0) >= close
-        if step == rounds or not is_far.all():
+        is_far = np.abs(ratio - 1).max(axis=0) >= (close if step < rounds else max(close, _FAR_OFF))
+        if not is_far.all() or step == last:
             factor[:, left] = own
             if not is_far.any():
                 break
