@@ -52,7 +52,7 @@ TIMES = ((0.0595, 0.011), (0.23, 0.222), (0.779, 0.534), (2.64, 0.222), (10.2, 0
 These numbers were settled on Adult, KDD's education and occupation, the demo's table and synthetic ones, with
 1,000 to 25,000 people (docs/coverage.md).
 """
-_BESIDE_FAKES = 0.75
+_BESIDE_FAKES = 0.55
 """How many times as large effects' variances are of releases with fakes.
 
 What buckets tell of effects is told by expected contents, which differ less from bucket to bucket than those
