@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import duckdb
 import pyarrow as pa
 import pytest
 import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dalenius.ask import ask
+from dalenius.question import sql
 from dalenius.question.names import FUNCTIONS, NAMED, OPERATORS
 from dalenius.question.sql import parse, parse_shared
 from dalenius.release.folder import StoredRelease
@@ -100,3 +105,27 @@ def test_shapes_are_parsed_like_the_text(meaning: str, question: str, table: pa.
 )
 def test_lists_are_put_back(question: str, table: pa.Table) -> None:
     assert parse_shared(question, table.column_names) == parse(question, table.column_names)
+
+
+@given(data=st.data())
+def test_chains_of_lists_are_put_together_from_the_shape_of_each(data: st.DataObject) -> None:
+    names = ["age", "sex", "Zip code", 'an "odd" one', "where"]
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    lists = ["('F')", "('F', 'it''s')", "(1)", "(1, 22,3)", "('IN (1)', 'WHERE')"]
+    listed = st.sampled_from([*quoted, "age", "SEX"]), st.sampled_from([" IN ", " in", " NOT IN "])
+    atom = st.tuples(*listed, st.sampled_from(lists)).map("".join)
+    joined = data.draw(st.sampled_from([" AND ", "\nand ", " OR "]))
+    chain = joined.join(data.draw(st.lists(atom, min_size=1, max_size=5)))
+    head = data.draw(st.sampled_from(["COUNT(*) AS n", "AVG(age)", "COUNT(*) FILTER (WHERE age IN (1, 2))"]))
+    tail = data.draw(st.sampled_from(["", " GROUP BY sex ORDER BY sex LIMIT 3", " AND age > 3", " ;"]))
+    text = f"SELECT {head} FROM t WHERE {chain}{tail}"
+    assert parse_shared(text, names) == parse(text, names)
+
+
+def test_any_choice_of_columns_in_any_order_takes_a_shape_for_each() -> None:
+    sql._parse_shape.cache_clear()
+    for order in permutations("abcd"):
+        for n in range(2, 5):
+            listed = " AND ".join(f"{column} IN (1)" for column in order[:n])
+            parse_shared(f"SELECT COUNT(*) FROM t WHERE {listed}", "abcd")
+    assert sql._parse_shape.cache_info().misses == 4

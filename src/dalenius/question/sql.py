@@ -12,7 +12,9 @@ row there.
 Questions that differ only in their lists of literals are parsed once.
 
 A workload asks thousands of questions of a few shapes. `IN ('a', 'b')` and `IN (1, 2)` are lifted out of the
-text, what is left is parsed and remembered, and the lists are put back into the parsed question.
+text, what is left is parsed and remembered, and the lists are put back into the parsed question. Where a
+question is nothing but such conditions on columns, joined by AND, each of them is a shape: any choice of
+columns, in any order, is put together from what is known of each.
 """
 
 from __future__ import annotations
@@ -200,6 +202,18 @@ _UNSAFE = ("--", "/*", "$", "\\", "\x01")
 """Comments, dollar quotes and escapes: such texts are parsed as they are."""
 
 
+_MARKER = "'\x01{}\x01'"
+_NAME = r"""(?:"(?:[^"]|"")*"|[A-Za-z_]\w*)"""
+_IN_LIST = r"\s+IN\s\('\x01\d+\x01'\)"
+_LISTED = re.compile(f"({_NAME}){_IN_LIST}", re.IGNORECASE)
+_CHAIN = re.compile(
+    rf"\b(WHERE)\s+(?P<listed>{_NAME}{_IN_LIST}(?:\s+AND\s+{_NAME}{_IN_LIST})+)"
+    r"(?=\s*(?:$|(?:GROUP|HAVING|ORDER|LIMIT)\b))",
+    re.IGNORECASE,
+)
+_WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lifted:
     marker: str
@@ -220,15 +234,29 @@ def parse_shared(text: str, columns: Iterable[str], tables: Mapping[str, pa.Tabl
     if not lists:
         return parse(text, columns)
     try:
-        query = _parse_shape(shape, tuple(columns))
+        chain = _CHAIN.search(shape)
+        if chain and chain["listed"].count("\x01") == 2 * len(lists) and _WHERE.findall(shape) == [chain[1]]:
+            return _parse_each(shape, chain, tuple(columns), text, lists)
+        return _put_back(_parse_shape(shape, tuple(columns)), text, lists)
     except QueryError:
         return parse(text, columns)  # for the place in the text as it was written
-    return _put_back(query, text, lists)
 
 
 @lru_cache(maxsize=4096)
 def _parse_shape(shape: str, columns: tuple[str, ...]) -> Query:
     return parse(shape, columns)
+
+
+def _parse_each(
+    shape: str, chain: re.Match[str], columns: tuple[str, ...], text: str, lists: list[_Lifted]
+) -> Query:
+    """A question whose conditions are lists of columns' values, all of which hold."""
+    begin, end = chain.span("listed")
+    found = []
+    for name, lifted in zip(_LISTED.findall(chain["listed"]), lists, strict=True):
+        query = _parse_shape(f"{shape[:begin]}{name} IN ({_MARKER.format(0)}){shape[end:]}", columns)
+        found.append(_put_back(query, text, [replace(lifted, marker=_MARKER.format(0))]))
+    return replace(found[0], where=Every(parts=tuple(one.where for one in found if one.where is not None)))
 
 
 def _lift(text: str) -> tuple[str, list[_Lifted]]:
@@ -244,7 +272,7 @@ def _lift(text: str) -> tuple[str, list[_Lifted]]:
             if match["strings"]
             else tuple(int(item) for item in items)
         )
-        lists.append(_Lifted(marker=f"'\x01{len(lists)}\x01'", text=", ".join(items), values=values))
+        lists.append(_Lifted(marker=_MARKER.format(len(lists)), text=", ".join(items), values=values))
         return f"IN ({lists[-1].marker})"
 
     return _LIST.sub(lift, text), lists

@@ -266,7 +266,7 @@ def _low_quantile(estimates: Estimates, q: Floats) -> Floats:
     low, high = normal.min(axis=1), normal.max(axis=1)
     place, left = low.copy(), np.flatnonzero(np.isfinite(normal).all(axis=1))
     if estimates.mean.shape[1] == 1 or not len(left):
-        return place
+        return np.asarray(place)
     # the mixture's quantile lies between those of its components; `left` are not close enough yet
     low, high, q = low[left], high[left], q[left]
     mean, weight = estimates.mean[left], estimates.weight[left]
