@@ -84,6 +84,37 @@ def test_what_was_compared_is_not_compared_again_and_what_came_meanwhile_is(tmp_
     assert [one.id for one in ledger.releases()] == [alone.id, "second"]
 
 
+def test_what_an_earlier_version_recorded_is_compared_with_its_own_fingerprint(tmp_path: Path) -> None:
+    ledger = Ledger(path=tmp_path / "ledger")
+    alone = replace(ENTRY, series_id=None, series_index=None, series_of=None)
+    sketch = Sketch(n_rows=200_000, combinations=()).pack(ledger.key())
+    ledger.record(replace(alone, id="new", source_fingerprint="cells:1"))
+    ledger.record(replace(alone, id="draft", source_fingerprint="old", for_publication=False))
+    assert not ledger.expects_earlier(200_000)
+    ledger.record(replace(alone, id="known size", source_fingerprint="old", sketch=sketch))
+    assert [ledger.expects_earlier(n) for n in (200_000, 200_001)] == [True, False]
+    marks = Marks(source="cells:2", values=None, sketch=None, earlier="old")
+    found, compared = ledger.about(marks)
+    assert [match.entry.id for match in found] == ["known size"]
+    assert ledger.about(replace(marks, earlier=None))[0] == ()
+    ledger.record(replace(alone, id="any size", source_fingerprint="old"))
+    assert ledger.expects_earlier(200_001), "without a sketch nobody knows how many rows it had"
+    with pytest.raises(InputError, match="another run has published this table meanwhile"):
+        ledger.record(replace(alone, id="third", source_fingerprint="cells:2"), marks, compared)
+
+
+def test_an_earlier_version_does_not_open_a_ledger_whose_fingerprints_it_would_not_know(
+    tmp_path: Path,
+) -> None:
+    ledger = Ledger(path=tmp_path / "ledger")
+    ledger.record(ENTRY)
+    with closing(sqlite3.connect(ledger.path)) as database, database:
+        database.execute("UPDATE ledger SET version = 4")
+    ledger.record(replace(ENTRY, id="b", series_index=2))
+    with closing(sqlite3.connect(ledger.path)) as database:
+        assert database.execute("SELECT version FROM ledger").fetchone() == (5,)
+
+
 def test_one_place_of_a_series_is_given_once(tmp_path: Path) -> None:
     ledger = Ledger(path=tmp_path / "ledger")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import stat
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 
 import dalenius
 from dalenius.cli.main import run
+from dalenius.engines import preparing
 from dalenius.engines.base import silent
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import DaleniusError, EngineError, InputError, PromiseNotMet
@@ -146,6 +149,48 @@ def test_of_runs_at_the_same_time_one_publishes(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(publish, range(4))) == 1
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def as_earlier(ledger: Path, **sources: Policy) -> None:
+    """Let the ledger know releases, by the last letters of their paths, as an earlier version would."""
+    with closing(sqlite3.connect(ledger)) as database, database:
+        (key,) = database.execute("SELECT key FROM ledger").fetchone()
+        database.execute("UPDATE releases SET values_fingerprint = NULL, record_fingerprint = NULL")
+        database.execute("UPDATE releases SET sketch = NULL")
+        for name, chosen in sources.items():
+            with LocalEngine().open(chosen, None, silent) as scan:
+                earlier = scan.earlier_fingerprint(key)
+                assert earlier != scan.fingerprint(key)
+            database.execute(
+                "UPDATE releases SET source_fingerprint = ? WHERE path LIKE ?", (earlier, f"%/{name}%")
+            )
+
+
+def test_a_large_table_that_an_earlier_version_published_is_known(
+    tmp_path: Path, ledger_of_test: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By nothing but its fingerprint, which another one has taken the place of."""
+    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+    dalenius.publish(policy(tmp_path / "one"))
+    as_earlier(ledger_of_test, one=policy(tmp_path / "one"))
+    with pytest.raises(PromiseNotMet, match="this table was published before"):
+        dalenius.publish(policy(tmp_path / "two"))
+    dalenius.publish(policy(tmp_path / "two", table(seed=2)))
+    with pytest.raises(PromiseNotMet, match="this table was published before"):
+        dalenius.publish(policy(tmp_path / "three", table(seed=2)))
+
+
+def test_a_series_of_large_tables_that_an_earlier_version_began_goes_on(
+    tmp_path: Path, ledger_of_test: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+    batches = {"series": {"kind": "batches"}}
+    dalenius.publish(policy(tmp_path / "days", **batches))
+    as_earlier(ledger_of_test, days=policy(tmp_path / "days", **batches))
+    dalenius.publish(policy(tmp_path / "days", table(seed=2), **batches))
+    for number, seed in enumerate((1, 2), start=1):
+        with pytest.raises(InputError, match=f"as batch {number} of the series"):
+            dalenius.publish(policy(tmp_path / "days", table(seed=seed), **batches))
 
 
 def test_a_run_that_fails_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

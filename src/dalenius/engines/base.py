@@ -61,6 +61,9 @@ class OpenedTable(Scan, Protocol):
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order; of many, of each column's."""
 
+    def earlier_fingerprint(self, key: bytes) -> str:
+        """The same as an earlier version made it: for the entries of a ledger that it made."""
+
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
 

@@ -9,16 +9,14 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Ints
 from dalenius.errors import PolicyError, SourceError
 from dalenius.policy import Policy
 from dalenius.sql import identifier, identifiers
 from dalenius.tables.files.persons import refuse_nobodys
 from dalenius.tables.recode import Recode
-from dalenius.tables.sketching.digests import digest_texts
+from dalenius.tables.sketch import BY_CELLS
 from dalenius.tables.steps import NUMERIC_TYPES
 
 _FEW_ROWS = 131_072
@@ -145,34 +143,17 @@ def is_known_by_counts(n_rows: int) -> bool:
     return n_rows > _FEW_ROWS
 
 
-def fingerprint_sums(
-    key: bytes, names: Sequence[str], relation: str, n_rows: int, among: Sequence[str] | None = None
-) -> str:
-    """SQL for the number of records, and sums of keyed hashes, which do not depend on the records' order.
+def earlier_sums(key: bytes, names: Sequence[str], relation: str, n_rows: int) -> str:
+    """SQL for the sums by which an earlier version knew a table: a large one by digests of their own.
 
-    Of a small table every record is hashed. A large one is known by how often each column has each value:
-    that takes a tenth of the time (0.6 s of processor time instead of 5.6 s for 10 million rows of 8
-    columns), and other people with exactly the same counts in every column do not come by chance. It is the
-    publisher's own memory that compares tables, so that MD5, the fastest stable hash of DuckDB, will do: a
-    collision would have to be made on purpose, under a secret key.
-
-    Args:
-        key: The ledger's.
-        names: The columns.
-        relation: Where they are selected from.
-        n_rows: How many records there are.
-        among: Of a large table, the columns that are counted here; others are counted elsewhere
-            (`counted_sums`), and the sums of both are added up.
+    Only where a ledger has an entry of that version that may be about this table. Each cell is digested as it
+    is written, between marks for the columns before and behind it.
     """
     if not is_known_by_counts(n_rows):
         return record_sums(key, names, relation)
-    counted_here = names if among is None else among
-    sets = [*map(identifier, counted_here)]
+    sets = [*map(identifier, names)]
     cells = ", ".join(
-        f"if(grouping({identifier(name)}) = 0, coalesce({identifier(name)}::VARCHAR, chr(30)), chr(29))"
-        if name in counted_here
-        else "chr(29)"
-        for name in names
+        f"if(grouping({name}) = 0, coalesce({name}::VARCHAR, chr(30)), chr(29))" for name in sets
     )
     hashed = f"md5_number('{key.hex()}' || concat_ws(chr(31), {cells}))"
     counted = (
@@ -180,28 +161,6 @@ def fingerprint_sums(
         f"GROUP BY GROUPING SETS ({', '.join(f'({columns})' for columns in sets)})"
     )
     return f"SELECT coalesce(sum(n), 0) // {len(sets)}, {_sums('n *')} FROM ({counted})"
-
-
-def counted_sums(key: bytes, n_columns: int, relation: str) -> str:
-    """SQL for the same sums from values `v` of the columns at `place` that occur `n` times each."""
-    before, behind = (
-        "repeat(chr(29) || chr(31), place)",
-        f"repeat(chr(31) || chr(29), {n_columns - 1} - place)",
-    )
-    # put together at once: four texts one after the other take a quarter more
-    text = f"concat('{key.hex()}', {before}, coalesce(v::VARCHAR, chr(30)), {behind})"
-    hashed = f"SELECT n, md5_number({text}) AS h FROM {relation}"
-    return f"SELECT {_sums('n *')} FROM ({hashed})"
-
-
-def text_sums(key: bytes, n_columns: int, place: int, texts: pa.StringArray, n: Ints) -> list[int] | None:
-    """The same sums of one column of texts, which are digested together; None where one is too long."""
-    before, behind = b"\x1d\x1f" * place, b"\x1f\x1d" * (n_columns - 1 - place)
-    words = digest_texts(key.hex().encode() + before, texts.fill_null("\x1e"), behind)
-    if words is None or n.sum() >= 2**31:  # sums of products would pass 64 bits
-        return None
-    sums = [int(word.astype(np.int64) @ n) for word in words]
-    return [sums[2] + (sums[3] << 32), sums[0] + (sums[1] << 32)]
 
 
 def record_sums(key: bytes, names: Sequence[str], relation: str) -> str:
@@ -228,6 +187,19 @@ def _sums(times: str = "") -> str:
     """Of both halves of the hash `h`: a sum of whole ones would pass 128 bits."""
     halves = ("h >> 64", "h & 18446744073709551615")
     return ", ".join(f"coalesce(sum({times} ({half})::HUGEINT), 0)" for half in halves)
+
+
+def fingerprint_of_cells(key: bytes, schema: pa.Schema, n_rows: int, sums: Iterable[int]) -> str:
+    """The keyed digest of a large table, whose columns' cells have these sums as the sketch's numbers.
+
+    It is known by how often each column has each value: other people with exactly the same counts in every
+    column do not come by chance. The numbers are those of the sketch (`tables/sketching/whole.py`), so that
+    each value is digested once for both; they have 48 bits under 64 bits of the key, and what is kept of them
+    is a digest under all of it. MD5, the fastest stable hash of DuckDB, will do: a collision would have to be
+    made on purpose, under a secret key. Two spellings that the sketch does not tell apart (A and a, 5 and
+    5.0) are one value here too.
+    """
+    return BY_CELLS + fingerprint_of(key, schema, [n_rows, *sums])
 
 
 def fingerprint_of(key: bytes, schema: pa.Schema, sums: Iterable[int]) -> str:

@@ -23,10 +23,11 @@ from typing import Literal
 
 from dalenius import system
 from dalenius.errors import EngineError, InputError
-from dalenius.tables.sketch import Overlap, Sketch, find_overlap
+from dalenius.tables.sketch import BY_CELLS, Overlap, Sketch, find_overlap
 
 ENVIRONMENT = "DALENIUS_LEDGER"
-_VERSION = 4
+_VERSION = 5
+"""From 5 on a large table has another fingerprint, by which earlier versions would not know it."""
 _SQLITE = b"SQLite format 3\0"
 """How a database file begins; a new one is empty."""
 _SCHEMA = """
@@ -87,6 +88,8 @@ class Marks:
     source: str
     values: str | None
     sketch: Sketch | None
+    earlier: str | None = None
+    """`source` as an earlier version made it; None where the ledger has nothing to compare with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +174,15 @@ class Ledger:
         """The releases for publication that are about people of this table; the ids of all compared."""
         with self._database() as database:
             return _matches(database, marks)
+
+    def expects_earlier(self, n_rows: int) -> bool:
+        """Whether an earlier version may have recorded a table of so many rows by its own fingerprint."""
+        with self._database() as database:
+            (key,) = database.execute("SELECT key FROM ledger").fetchone()
+            entries = _select(database, "for_publication AND source_fingerprint NOT GLOB ?", f"{BY_CELLS}*")
+        return any(
+            entry.sketch is None or _unpack(entry.sketch, bytes(key)).n_rows == n_rows for entry in entries
+        )
 
     def series(self, series_id: str) -> tuple[Entry, ...]:
         """The releases of a series, in order."""
@@ -268,7 +280,7 @@ def _matches(
         overlap = None
         if entry.sketch is not None and marks.sketch is not None:
             overlap = find_overlap(marks.sketch, _unpack(entry.sketch, bytes(key)))
-        if entry.source_fingerprint == marks.source:
+        if entry.source_fingerprint in (marks.source, marks.earlier):
             found.append(Match(entry=entry, how="records", overlap=overlap))
         elif marks.values is not None and entry.values_fingerprint == marks.values:
             found.append(Match(entry=entry, how="values", overlap=overlap))

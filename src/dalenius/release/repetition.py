@@ -29,6 +29,7 @@ from dalenius.release.ledger import Entry, Ledger, Marks, Match, open_ledgers
 from dalenius.release.manifest import FILE_NAME, Manifest
 from dalenius.release.series import NextInSeries
 from dalenius.tables.histogram import Histogram, write_cells
+from dalenius.tables.sketch import BY_CELLS
 
 _RARE = 1e-6
 """Counts that an unrelated table of the same shares would have with less than this chance are one table's."""
@@ -142,9 +143,10 @@ def look_up(
         values = None
         if policy.columns.sensitive:
             values = values_fingerprint(scan.histogram(policy.columns.sensitive), key)
-        marks = Marks(
-            source=scan.fingerprint(key), values=values, sketch=None if is_trial else scan.sketch(key)
-        )
+        source, sketch = scan.fingerprint(key), None if is_trial else scan.sketch(key)
+        is_earlier = source.startswith(BY_CELLS) and ledger.expects_earlier(scan.n_rows())
+        earlier = scan.earlier_fingerprint(key) if is_earlier else None
+        marks = Marks(source=source, values=values, sketch=sketch, earlier=earlier)
         found, compared = ledger.about(marks)
         matches = tuple(match for match in found if not same_series or match.entry.series_id != same_series)
         packed = None if marks.sketch is None else marks.sketch.pack(key)

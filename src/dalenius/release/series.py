@@ -12,7 +12,7 @@ thinned on its own, so every promise is about one batch; the manifests say that 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,7 +101,6 @@ class NextInSeries:
     kind: Kind
     place: SeriesPlace
     ledger: Ledger
-    fingerprint: str
     records: str | None
     """The fingerprint of the whole records; None for batches, which are of different tables."""
     earlier: tuple[StoredRelease, ...]
@@ -133,7 +132,7 @@ class NextInSeries:
 def rehearse_first(kind: Kind, of: int | None, ledger: Ledger) -> NextInSeries:
     """The first release of a series that nobody publishes: neither the folder nor the ledger is looked at."""
     place = SeriesPlace(id=secrets.token_hex(16), index=1, of=of)
-    return NextInSeries(kind=kind, place=place, ledger=ledger, fingerprint="", records=None, earlier=())
+    return NextInSeries(kind=kind, place=place, ledger=ledger, records=None, earlier=())
 
 
 def refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, folder: Path) -> None:
@@ -184,14 +183,14 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries:
     assert policy.release is not None  # noqa: S101  (the caller has checked)
     earlier = releases_in(policy.release)
     ledger = _ledger_of(policy)
-    fingerprint, records = scan.fingerprint(ledger.key()), scan.record_fingerprint(ledger.key())
+    records = scan.record_fingerprint(ledger.key())
     index, n_views = len(earlier) + 1, policy.mechanism.views
     if earlier:
         refuse_wrong_series(earlier, ledger, policy.release)
         planned = serial_mechanism(policy).planned_series(earlier[0].manifest, index)
         _refuse_one_too_many(planned, index, n_views)
         _refuse_changed_files(earlier)
-        if not planned.may_change and not _is_known(earlier[0], ledger, fingerprint, records):
+        if not planned.may_change and not _is_known(earlier[0], ledger, scan, records):
             raise _changed_table(planned, index)
     place = SeriesPlace(
         id=earlier[0].series.id if earlier else secrets.token_hex(16),
@@ -203,7 +202,6 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries:
         kind="views",
         place=place,
         ledger=ledger,
-        fingerprint=fingerprint,
         records=records,
         earlier=earlier,
     )
@@ -234,14 +232,26 @@ def _refuse_changed_files(earlier: tuple[StoredRelease, ...]) -> None:
         )
 
 
-def _is_known(first: StoredRelease, ledger: Ledger, fingerprint: str, records: str) -> bool:
+def _is_known(first: StoredRelease, ledger: Ledger, scan: OpenedTable, records: str) -> bool:
     """Whether the table is the one that all views are of."""
-    return all(_is_same(entry, fingerprint, records) for entry in ledger.series(first.series.id))
+    views = ledger.series(first.series.id)
+    known = _fingerprints(scan, ledger, views)
+    return all(_is_same(view, known, records) for view in views)
 
 
-def _is_same(entry: Entry, fingerprint: str, records: str) -> bool:
+def _is_same(entry: Entry, known: Collection[str], records: str) -> bool:
     """By whole records; a view that an older version published is known by the other fingerprint alone."""
-    return entry.source_fingerprint == fingerprint and entry.record_fingerprint in (None, records)
+    return entry.source_fingerprint in known and entry.record_fingerprint in (None, records)
+
+
+def _fingerprints(scan: OpenedTable, ledger: Ledger, entries: Sequence[Entry]) -> set[str]:
+    """By which these entries would know the table; some of them an earlier version may have made."""
+    from dalenius.tables.sketch import BY_CELLS
+
+    key = ledger.key()
+    known = scan.fingerprint(key)
+    are_new = all(entry.source_fingerprint.startswith(BY_CELLS) for entry in entries)
+    return {known, scan.earlier_fingerprint(key)} if known.startswith(BY_CELLS) and not are_new else {known}
 
 
 def _changed_table(planned: PlannedSeries, index: int) -> PromiseNotMet:
@@ -288,14 +298,15 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
     assert policy.release is not None  # noqa: S101  (the caller has checked)
     earlier = releases_in(policy.release)
     ledger = _ledger_of(policy)
-    fingerprint = scan.fingerprint(ledger.key())
     series_id = secrets.token_hex(16)
     if earlier:
         refuse_wrong_series(earlier, ledger, policy.release)
         _refuse_other_policy(earlier[0], policy, scan)
         series_id = earlier[0].series.id
-        for entry in ledger.series(series_id):
-            if entry.source_fingerprint == fingerprint:
+        batches = ledger.series(series_id)
+        known = _fingerprints(scan, ledger, batches)
+        for entry in batches:
+            if entry.source_fingerprint in known:
                 raise InputError(
                     f"this table was published already, as batch {entry.series_index} of the series",
                     hint="a batch holds people that are in no other; --source names today's table",
@@ -304,7 +315,6 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
         kind="batches",
         place=SeriesPlace(id=series_id, index=len(earlier) + 1, of=None),
         ledger=ledger,
-        fingerprint=fingerprint,
         records=None,
         earlier=earlier,
     )
@@ -330,7 +340,6 @@ def next_date(policy: Policy, scan: OpenedTable) -> NextInSeries:
         kind="dates",
         place=SeriesPlace(id=series_id, index=len(earlier) + 1, of=None),
         ledger=ledger,
-        fingerprint=scan.fingerprint(ledger.key()),
         records=None,
         earlier=earlier,
         date=NextDate.of(policy, scan, ledger, series_id, earlier),

@@ -29,6 +29,8 @@ from dalenius.arrays import Floats, Ints
 _BITS = 48
 SUM_MASK = 2**_BITS - 1
 """Sums are taken modulo its successor."""
+BY_CELLS = "cells:"
+"""How the fingerprint of a large table begins, which is made of its cells' numbers for the sketch."""
 _BYTES = _BITS // 8
 _VERSION = 2
 _HEAD = struct.Struct("<BQH")

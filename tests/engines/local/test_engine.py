@@ -21,10 +21,12 @@ from dalenius.engines.local import source as local
 from dalenius.engines.local import writing
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.engines.local.errors import engine_errors
-from dalenius.engines.local.scan import LocalScan
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
 from dalenius.mechanisms.base import Coding, PublishedTable
 from dalenius.sql import connect
+from dalenius.tables.sketch import BY_CELLS
+from dalenius.tables.sketching import whole
+from dalenius.tables.sketching.whole import sum_counted
 
 TABLE = pa.table({"id": [1, 2, 3], "age": [17, 18, 90], "town": ["A", None, "B"], "disease": ["x", "y", "x"]})
 
@@ -241,6 +243,68 @@ def test_a_fingerprint_of_codes_is_that_of_cells(
     recode: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A ledger keeps fingerprints: what the sketch has counted gives the same ones as counting in SQL."""
+    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+    chosen, numbered = odd_policy(recode), {"town", "name", "note", "far", "day", "disease"}
+    found = []
+    for how in ("digested together", "counted", "in SQL"):
+        with LocalEngine().open(chosen, None, silent) as scan:
+            counted = sum_counted(
+                scan.source.held(scan.source.connection), scan.source.as_they_are, b"other key"
+            )
+            assert counted.keys() == numbered | ({"age"} - set(recode))
+            monkeypatch.setattr(whole, "MANY_TEXTS", 1 if how == "digested together" else 2**15)
+            if how == "in SQL":
+                monkeypatch.setattr(scan_module, "sum_counted", lambda *_: {})
+            found.append(scan.fingerprint(b"k"))
+    assert len(set(found)) == 1
+    assert found[0].startswith(BY_CELLS)
+
+
+def test_fingerprint_and_sketch_digest_each_value_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+    hashed: list[str] = []
+
+    def hash_all(connection: Any, values: pa.Array, *rest: Any) -> Any:
+        hashed.extend(map(str, values.drop_null().to_pylist()))
+        return hash_them(connection, values, *rest)
+
+    hash_them = whole._hash_all
+    monkeypatch.setattr(whole, "_hash_all", hash_all)
+    names, notes = [f"name {i}" for i in range(99)] * 2, [f"note {7919 * i**2}" for i in range(198)]
+    table = pa.table({"name": names, "note": notes, "s": ["x", "y"] * 99})
+    chosen = policy(table, columns={"quasi": ["name"], "sensitive": ["s"], "dropped": ["note"]})
+    with LocalEngine().open(chosen, None, silent) as scan:
+        scan.fingerprint(b"k")
+        assert sorted(hashed) == sorted({*names, "x", "y"})
+        scan.sketch(b"k")
+        assert sorted(hashed) == sorted({*names, *notes, "x", "y"})
+        scan.sketch(b"another key")
+    assert len(hashed) == 2 * (99 + 198 + 2)
+
+
+@pytest.mark.parametrize(
+    ("recode", "known"),
+    [
+        ({}, "369816bb62275677ed9f4d4c3f1f7fcfbcf58a3636e5fe649c6a79bd878de4c6"),
+        (
+            {"age": {"bins": [0, 18, 200]}},
+            "043195e74fdac0e3cdf8f581f3a53ece183892f1893ae84df493b3c8d5fbca06",
+        ),
+    ],
+    ids=["as they are", "recoded"],
+)
+def test_what_an_earlier_version_recorded_is_known(
+    recode: dict[str, Any], known: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fingerprints that the version before this one gave to a table that is known by counts."""
+    with LocalEngine().open(odd_policy(recode), None, silent) as scan:
+        assert scan.earlier_fingerprint(b"k") == scan.fingerprint(b"k"), "of few rows it is what it was"
+        monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+        assert scan.earlier_fingerprint(b"k") == known
+
+
+def odd_policy(recode: dict[str, Any]) -> Policy:
+    """Of a table with columns of many types, held and not, with NULL."""
     ages = pa.array([17, None, 90] * 40, pa.int16())
     days = pa.array([19_000, 19_001, None] * 40, pa.int32()).cast(pa.date32())
     cells = {"age": ages, "day": days, "x": [0.5, None, 2.0] * 40, "town": ["A", None, "B, C"] * 40}
@@ -249,17 +313,7 @@ def test_a_fingerprint_of_codes_is_that_of_cells(
     notes = [f"{'long ' * 12}{i}" for i in range(120)]
     table = pa.table({**cells, "name": names, "note": notes, "far": far, "disease": ["x", "y", "x"] * 40})
     columns = {"quasi": [name for name in table.column_names if name != "disease"], "sensitive": ["disease"]}
-    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
-    found = []
-    for how in ("digested together", "counted", "in SQL"):
-        with LocalEngine().open(policy(table, columns=columns, recode=recode), None, silent) as scan:
-            counted = set(scan._count_as_they_are(scan.source.connection))
-            assert counted == {"town", "name", "note", "far", "day", "disease"} | ({"age"} - set(recode))
-            monkeypatch.setattr(scan_module, "MANY_TEXTS", 1 if how == "digested together" else 2**15)
-            if how == "in SQL":
-                monkeypatch.setattr(LocalScan, "_count_as_they_are", lambda *_: {})
-            found.append(scan.fingerprint(b"k"))
-    assert len(set(found)) == 1
+    return policy(table, columns=columns, recode=recode)
 
 
 def held_table(n_rows: int = 3_000) -> pa.Table:

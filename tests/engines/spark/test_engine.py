@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import Policy
 from dalenius.cli.main import run
+from dalenius.engines import preparing
 from dalenius.engines.base import Engine, OpenedTable, silent
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import EngineError, InputError, PolicyError, SourceError
@@ -125,6 +126,23 @@ def test_a_csv_file_is_the_table_that_one_machine_sees(spark: Any, tmp_path: Pat
     recode = {"age": {"bins": [0, 18, 65]}}
     policy = policy_of(tmp_path / "p.csv", ["zip", "age", "note", "disease"], recode=recode)
     assert described(SMALL, policy) == described(LocalEngine(), policy)
+
+
+def test_a_large_table_has_the_fingerprints_that_one_machine_gives_it(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its columns' counts: that of this version, and that of the one before."""
+    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+    known = []
+    for engine in (SMALL, LocalEngine()):
+        for recode in ({}, {"age": {"bins": [0, 18, 200]}}):
+            policy = policy_of(people(), people(1).column_names, recode=recode)
+            with engine.open(policy, None, silent) as scan:
+                known.append([scan.fingerprint(b"k" * 32), scan.earlier_fingerprint(b"k" * 32)])
+        with engine.open(policy_of(TYPED, TYPED.column_names), None, silent) as scan:
+            known.append([scan.fingerprint(b"k" * 32), scan.earlier_fingerprint(b"k" * 32)])
+    assert known[:3] == known[3:]
+    assert len({one for pair in known for one in pair}) == 6
 
 
 def test_types_that_spark_lacks_come_through(spark: Any, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -17,6 +19,8 @@ import pytest
 
 import dalenius
 from dalenius.engines import preparing
+from dalenius.engines.base import silent
+from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.alphabeta.repeated import plan_series
@@ -99,6 +103,23 @@ def test_a_table_in_which_two_people_exchanged_a_cell_has_changed(
         published(tmp_path, 1, table=exchanged)
     with pytest.raises(PromiseNotMet, match="published before"):  # but about the same people
         dalenius.publish(policy(tmp_path / "alone"))
+    published(tmp_path, 1)
+
+
+@pytest.mark.parametrize("kept", ["record_fingerprint", "NULL"])
+def test_views_of_a_large_table_that_an_earlier_version_began_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
+    """Which knew the table by another fingerprint, and before that not by its whole records."""
+    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+    published(tmp_path, 1)
+    with LocalEngine().open(policy(tmp_path / "s"), None, silent) as scan:
+        earlier = scan.earlier_fingerprint(Ledger(path=tmp_path / "ledger").key())
+    with closing(sqlite3.connect(tmp_path / "ledger")) as database, database:
+        changes = f"source_fingerprint = ?, record_fingerprint = {kept}"
+        database.execute(f"UPDATE releases SET {changes}", (earlier,))
+    with pytest.raises(PromiseNotMet, match="has changed since the first view"):
+        published(tmp_path, 1, table=survey().slice(1))
     published(tmp_path, 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,19 +13,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Ints
 from dalenius.engines.local.source import LocalSource
 from dalenius.engines.local.writing import LocalWriter, SortedCodes, sort_rows
 from dalenius.engines.preparing import (
-    counted_sums,
     digest_people,
+    earlier_sums,
     fingerprint_of,
-    fingerprint_sums,
+    fingerprint_of_cells,
     is_known_by_counts,
     joined_sums,
     record_sums,
     selection,
-    text_sums,
     texts_of,
     write_plain,
 )
@@ -37,9 +35,8 @@ from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, count_values
 from dalenius.tables.sketch import Sketch
-from dalenius.tables.sketching.digests import MANY_TEXTS
 from dalenius.tables.sketching.records import TextColumn, join_texts
-from dalenius.tables.sketching.whole import sketch_rows
+from dalenius.tables.sketching.whole import column_sums, sketch_rows, sum_counted
 from dalenius.tables.uniqueness import MOST_STUDIED, Rarity, Uniqueness, count_rare, study_uniqueness
 
 _MANY_CELLS = 2**20
@@ -183,21 +180,22 @@ class LocalScan:
 
     def _fingerprint(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> str:
         names, n_rows = self.schema.names, self.source.n_rows
-        if not is_known_by_counts(n_rows) and self._can_be_joined():
-            return fingerprint_of(key, self.schema, self._join_records(key, connection))
-        counted = self._count_as_they_are(connection) if is_known_by_counts(n_rows) else {}
-        others = [name for name in names if name not in counted]
-        sums = [n_rows, 0, 0]
+        if not is_known_by_counts(n_rows):
+            joined = self._join_records(key, connection) if self._can_be_joined() else None
+            sums = joined or one_row(connection, record_sums(key, names, f"({self._select})"))
+            return fingerprint_of(key, self.schema, sums)
+        found = sum_counted(self.source.held(connection), self.source.as_they_are, key)
+        described = connection.execute(f"DESCRIBE {self._select}").fetchall()
+        others = {name: kind for name, kind, *_ in described if name not in found}
         if others:
-            sums = [*one_row(connection, fingerprint_sums(key, names, f"({self._select})", n_rows, others))]
-        for more in _sums_of_counts(key, connection, names, counted):
-            sums = [sums[0], *map(add, sums[1:], more)]
-        return fingerprint_of(key, self.schema, sums)
+            more = one_row(connection, column_sums(others, f"({self._select})", key))
+            found |= zip(others, more, strict=True)
+        return fingerprint_of_cells(key, self.schema, n_rows, [found[name] for name in names])
 
-    def _count_as_they_are(self, connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[pa.Array, Ints]]:
-        """Values and counts of published columns that are not recoded, where the sketch has them too."""
-        counted = self.source.held(connection).counted
-        return {name: counted[name] for name in self.source.as_they_are if name in counted}
+    def earlier_fingerprint(self, key: bytes) -> str:
+        """The same as an earlier version made it."""
+        asked = earlier_sums(key, self.schema.names, f"({self._select})", self.source.n_rows)
+        return fingerprint_of(key, self.schema, one_row(self._connection, asked))
 
     def _can_be_joined(self) -> bool:
         """Whether records have many cells, all of them of few values as they are in the source."""
@@ -279,28 +277,3 @@ def _write_values(
 def _as_wide(cells: pa.Array) -> pa.Array:
     """Whole numbers of any width in the widest, in which their texts are the same."""
     return cells.cast(pa.int64()) if pa.types.is_signed_integer(cells.type) else cells
-
-
-def _sums_of_counts(
-    key: bytes,
-    connection: duckdb.DuckDBPyConnection,
-    names: Sequence[str],
-    counted: dict[str, tuple[pa.Array, Ints]],
-) -> Iterator[Sequence[int]]:
-    """The sums of `counted_sums`: of a column of many texts by itself, of others together by type."""
-    by_type: dict[pa.DataType, list[pa.Table]] = {}
-    for place, name in enumerate(names):
-        if name in counted:
-            cells, n = counted[name]
-            cells, sums = _as_wide(cells), None
-            if pa.types.is_string(cells.type) and len(cells) >= MANY_TEXTS:
-                sums = text_sums(key, len(names), place, cells, n)
-            if sums is not None:
-                yield sums
-            else:
-                table = pa.table({"v": cells, "n": n, "place": np.full(len(n), place)})
-                by_type.setdefault(cells.type, []).append(table.filter(pa.array(n > 0)))
-    for tables in by_type.values():
-        connection.register("counted", pa.concat_tables(tables))
-        yield one_row(connection, counted_sums(key, len(names), "counted"))
-        connection.unregister("counted")

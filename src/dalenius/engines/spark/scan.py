@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.engines.base import Progress
-from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums, write_plain
+from dalenius.engines.preparing import (
+    earlier_sums,
+    fingerprint_of,
+    fingerprint_of_cells,
+    is_known_by_counts,
+    record_sums,
+    write_plain,
+)
 from dalenius.engines.spark.errors import guard, spark_errors
 from dalenius.engines.spark.shuffle import BLOCKS, GROUP, CountDifferentTask, MeetTask
 from dalenius.engines.spark.sketching import sketch_source
@@ -39,6 +46,8 @@ from dalenius.release.manifest import TableEntry
 from dalenius.tables.codes import ascending
 from dalenius.tables.histogram import Histogram, Value, with_one_nan
 from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketching.pieces import describe_columns
+from dalenius.tables.sketching.whole import column_sums
 from dalenius.tables.uniqueness import Rarity, Uniqueness
 
 if TYPE_CHECKING:
@@ -182,10 +191,18 @@ class SparkScan:
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order, nor on the engine."""
-        n_rows = self.partitions.census.n_rows
-        return self._fingerprint(
-            key, lambda relation: fingerprint_sums(key, self.schema.names, relation, n_rows)
-        )
+        n_rows = self.n_rows()
+        if not is_known_by_counts(n_rows):
+            return self.record_fingerprint(key)
+        columns = {column.name: column.kind for column in describe_columns(self.schema)}
+        sums = self._sums(lambda relation: column_sums(columns, relation, key))
+        return fingerprint_of_cells(key, self.schema, n_rows, sums)
+
+    def earlier_fingerprint(self, key: bytes) -> str:
+        """The same as an earlier version made it."""
+        names, n_rows = self.schema.names, self.n_rows()
+        sums = self._sums(lambda relation: earlier_sums(key, names, relation, n_rows))
+        return fingerprint_of(key, self.schema, sums)
 
     def people(self, policy: Policy, key: bytes) -> pa.Table:  # noqa: ARG002
         """Who is who is found out on one machine only."""
@@ -193,14 +210,16 @@ class SparkScan:
 
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
-        return self._fingerprint(key, lambda relation: record_sums(key, self.schema.names, relation))
+        sums = self._sums(lambda relation: record_sums(key, self.schema.names, relation))
+        return fingerprint_of(key, self.schema, sums)
 
-    def _fingerprint(self, key: bytes, asked: Callable[[str], str]) -> str:
+    def _sums(self, asked: Callable[[str], str]) -> list[int]:
+        """What is asked of the published columns' records, added up."""
         names = self.schema.names
         preparation = self.source.preparation(self.policy, names)
         relation = RELATION if preparation.select is None else f"({preparation.select})"
         task = AggregateTask(preparation=preparation, sql=asked(relation))
-        return fingerprint_of(key, self.schema, self._sums(task, names))
+        return self._add_up(task, names)
 
     def sketch(self, key: bytes) -> Sketch | None:
         """By which its people are known again; of all columns of the source, before they are recoded."""
@@ -236,7 +255,7 @@ class SparkScan:
         with spark_errors():
             return self.source.read(columns).mapInArrow(guard(task), schema).toArrow()
 
-    def _sums(self, task: AggregateTask, columns: Sequence[str]) -> list[int]:
+    def _add_up(self, task: AggregateTask, columns: Sequence[str]) -> list[int]:
         return add_up(self._run(task.run, columns, SUMS))
 
 

@@ -10,7 +10,7 @@ numbers, but of the cells.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 import numpy as np
@@ -21,6 +21,7 @@ from dalenius.errors import InternalError
 from dalenius.sql import count, identifier, identifiers
 from dalenius.tables.codes import in_one_piece, narrowest, number_words
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, read_batches
+from dalenius.tables.sketching.kept import Words
 
 _MOST_HELD = 2**28
 """Bytes of columns that are read once and held; more are read twice."""
@@ -44,6 +45,8 @@ class HeldRows:
     """The codes of all rows, by column; of a large table none, or only of those that are read as codes."""
     plain: dict[str, pa.ChunkedArray]
     """The cells of the columns that were numbered, as they are, in the pieces that they came in."""
+    hashed: dict[bytes, dict[str, Words]] = field(default_factory=dict)
+    """By key and column, the keyed number of each cell and of NULL: fingerprint and sketch share them."""
 
     @classmethod
     def read(

@@ -69,6 +69,17 @@ def high(numbers: Ints) -> Words:
     return np.asarray(numbers.view(np.uint64) << np.uint64(_ABOVE))
 
 
+def add_exactly(numbers: Words, times: Ints) -> int:
+    """The sum of numbers in high bits, each so many times; not modulo anything.
+
+    >>> add_exactly(high(np.array([2**47, 3])), np.array([2**20, 2])) == 2**67 + 6
+    True
+    """
+    half: int = SUM_MASK.bit_length() // 2  # of each half 2³⁹ may be added up
+    low, upper = (numbers >> np.uint64(_ABOVE)) & np.uint64(2**half - 1), numbers >> np.uint64(_ABOVE + half)
+    return int(low.view(np.int64) @ times) + (int(upper.view(np.int64) @ times) << half)
+
+
 def canonical(name: str, kind: str) -> str:
     """SQL for what a cell says, the same in every type that can say it."""
     if kind == "BOOLEAN":

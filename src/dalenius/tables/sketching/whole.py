@@ -7,7 +7,7 @@ are found batch by batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 
 import duckdb
@@ -24,6 +24,7 @@ from dalenius.tables.sketching.kept import (
     NEARLY_ALL,
     SketchedColumn,
     Words,
+    add_exactly,
     add_up,
     choose_combinations,
     digest_words,
@@ -79,22 +80,53 @@ def _query(rows: HeldRows, columns: Sequence[SketchedColumn], key: bytes) -> str
     return f"SELECT {chosen} FROM {select} AS records{joins}"
 
 
-def _hash_values(rows: HeldRows, columns: Sequence[SketchedColumn], key: bytes) -> list[Words | None]:
+def _find_numbers(rows: HeldRows, columns: Sequence[SketchedColumn], key: bytes) -> list[Words | None]:
     """Per column, by code the keyed number of each value, NULL last; None for a column of cells."""
     is_held = all(column.name in rows.held for column in columns)
     coded = rows.cells if is_held else rows.coded.listed
-    found: dict[str, Words] = {}
+    found = _hash_values(rows, {one.name: one.kind for one in columns if one.name in coded}, key)
+    return [found.get(column.name) if column.name in coded else None for column in columns]
+
+
+def _hash_values(rows: HeldRows, kinds: Mapping[str, str], key: bytes) -> Mapping[str, Words]:
+    """By counted column the keyed number of each of its values, NULL last; of a type together, and once."""
+    found = rows.hashed.setdefault(key, {})
     wider = {"INTEGER": "BIGINT"}  # which are hashed alike, and so together
-    kinds = {column.name: wider.get(column.kind, column.kind) for column in columns}
+    kinds = {name: wider.get(kind, kind) for name, kind in kinds.items() if name not in found}
     for kind in set(kinds.values()):
-        own = [name for name in kinds if kinds[name] == kind and name in coded]
-        lists = [coded[name].cast(pa.int64()) if kind == "BIGINT" else coded[name] for name in own]
-        if own:
-            together = pa.concat_arrays([*lists, pa.nulls(1, lists[0].type)])
-            numbers = _hash_all(rows.connection, together, kind, key)
-            parts = np.split(numbers[:-1], np.cumsum([len(one) for one in lists])[:-1])
-            found |= {name: np.append(part, numbers[-1]) for name, part in zip(own, parts, strict=True)}
-    return [found.get(column.name) for column in columns]
+        own = [name for name in kinds if kinds[name] == kind]
+        lists = [rows.cells[name].cast(pa.int64()) if kind == "BIGINT" else rows.cells[name] for name in own]
+        together = pa.concat_arrays([*lists, pa.nulls(1, lists[0].type)])
+        numbers = _hash_all(rows.connection, together, kind, key)
+        parts = np.split(numbers[:-1], np.cumsum([len(one) for one in lists])[:-1])
+        found |= {name: np.append(part, numbers[-1]) for name, part in zip(own, parts, strict=True)}
+    return found
+
+
+def sum_counted(rows: HeldRows, names: Collection[str], key: bytes) -> dict[str, int]:
+    """By column the sum of its cells as keyed numbers, as `column_sums` has it, of those that are counted."""
+    described = rows.connection.execute(f"DESCRIBE {rows.select}").fetchall()
+    kinds = {name: kind for name, kind, *_ in described if name in names and name in rows.counts}
+    numbers = _hash_values(rows, kinds, key)
+    return {name: add_exactly(numbers[name][:-1], rows.counts[name][:-1]) for name in kinds}
+
+
+def column_sums(columns: Mapping[str, str], relation: str, key: bytes) -> str:
+    """SQL for the sums of columns' cells as keyed numbers, each different cell hashed once; NULL has none.
+
+    Args:
+        columns: Their names and types.
+        relation: Where they are selected from.
+        key: The ledger's.
+    """
+    cells = ", ".join(f"{identifier(name)} AS c{i}" for i, name in enumerate(columns))
+    sets = ", ".join(f"({identifier(name)})" for name in columns)
+    summed = ", ".join(
+        f"coalesce(sum(n::HUGEINT * {hash_cell(f'c{i}', kind, key)}) FILTER (c{i} IS NOT NULL), 0)"
+        for i, kind in enumerate(columns.values())
+    )
+    counted = f"SELECT {cells}, count(*) AS n FROM {relation} GROUP BY GROUPING SETS ({sets})"
+    return f"SELECT {summed} FROM ({counted})"
 
 
 def _hash_all(connection: duckdb.DuckDBPyConnection, values: pa.Array, kind: str, key: bytes) -> Words:
@@ -126,7 +158,7 @@ def sketch_rows(rows: HeldRows, key: bytes) -> Sketch | None:
     columns, chosen = choose_combinations(_find_columns(rows))
     if not chosen:
         return None
-    numbers = _hash_values(rows, columns, key)
+    numbers = _find_numbers(rows, columns, key)
     found = [keep_smallest(places, len(columns)) for places in chosen]
     counted = {i: _joint_counts(one, numbers) for i, one in enumerate(chosen)}
     summed = [i for i, counts in counted.items() if counts is None]
