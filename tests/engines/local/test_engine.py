@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -120,13 +121,13 @@ def test_machine_errors_are_said_in_plain_words() -> None:
 def test_a_table_that_changes_between_two_passes_is_an_internal_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = local.LocalSource.batches
+    honest = local.LocalSource._watch
 
-    def shrinking(source: local.LocalSource) -> Iterator[pa.RecordBatch]:
-        for batch in honest(source):
+    def shrinking(source: local.LocalSource, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in honest(source, batches):
             yield batch.slice(1)
 
-    monkeypatch.setattr(local.LocalSource, "batches", shrinking)
+    monkeypatch.setattr(local.LocalSource, "_watch", shrinking)
     with pytest.raises(InternalError, match="a value has fewer records"):
         dalenius.publish(policy(release=str(tmp_path / "r")))
     assert list(tmp_path.iterdir()) == []
@@ -351,6 +352,26 @@ def test_rows_that_are_held_are_those_of_the_source(
             after = [batch.to_pylist() for batch in scan.source.batches()]
     assert len(before) == 3
     assert before == after
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["all asked for", "marks under way"])
+def test_rows_that_are_held_are_let_go_of_when_the_ledgers_have_their_marks(
+    is_done: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "BATCH_ROWS", 1_024)
+    names = ("age", "town", "name", "far", "disease")
+    with LocalEngine().open(policy(held_table(), columns=HELD), tmp_path, silent) as scan:
+        before = [batch.to_pylist() for batch in scan.source.batches()]
+        scan.source.held(scan.source.connection)
+        scan._sketched[b"k"] = Future()
+        if is_done:
+            scan._sketched[b"k"].set_result(None)
+        table = PublishedTable(name="t", columns=names, rows=lambda read: read())
+        scan.write([table], tmp_path)
+        assert len(scan.source._held) == (not is_done)
+        assert [batch.to_pylist() for batch in scan.source.batches()] == before
+        assert scan.sample(names, 2_000).num_rows > 1_000
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == [row for batch in before for row in batch]
 
 
 def test_a_sample_of_rows_that_are_held_is_of_whole_records() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dalenius.errors import InternalError
@@ -35,10 +36,31 @@ def test_cells_of_a_row_stay_together_where_rows_come_in_another_order_each_time
     read = HeldRows.read(connection, SHUFFLED, NAMES)
     assert set(read.held) == set(NAMES)
     rows = read.take(NAMES, slice(0, 3000), coded=False)
-    as_published = read.batch(NAMES, 0, 3000)
+    as_published = next(read.batches(NAMES, 3000))
     expected = set(connection.execute("SELECT * FROM t").fetchall())
     assert set(zip(*(column.to_pylist() for column in rows.columns), strict=True)) == expected
     assert set(zip(*(column.to_pylist() for column in as_published.columns), strict=True)) == expected
+
+
+def test_cells_are_let_go_of_as_they_are_read_for_the_last_time(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    read = HeldRows.read(connection, "t", NAMES)
+    once = [batch.to_pylist() for batch in read.batches(NAMES, 250)]
+    before = pa.total_allocated_bytes()
+    for name, cells in read.plain.items():  # in memory of Arrow's, which counts it, and in other pieces
+        copied = [pc.take(cells, pa.array(range(start, start + 300))) for start in range(0, 3000, 300)]
+        read.plain[name] = pa.chunked_array([part.combine_chunks() for part in copied])
+    copied, cells, (n_bytes, left, again) = [], None, (pa.total_allocated_bytes() - before, [], [])
+    for batch in read.batches(NAMES, 250, last=True):
+        again.append(batch.to_pylist())
+        del batch
+        left.append(pa.total_allocated_bytes() - before)
+    assert again == once
+    assert len(again) == 12
+    assert left[5] < 0.7 * n_bytes
+    assert left[-1] < 0.2 * n_bytes
+    assert read.plain == {}
 
 
 @pytest.mark.parametrize(

@@ -241,8 +241,14 @@ class LocalScan:
         if self.spill is None:
             raise InternalError("a table opened for planning cannot be written")
         spill = self.spill
+        # what the ledgers may still ask for is kept
+        expected, sketched = self._expected.values(), self._sketched.values()
+        is_last = all(one.done() for one in expected) and all(one.done() for one in sketched)
         writer = LocalWriter(
-            source=self.source, codes=lambda coding: self._codes(coding, spill), staging=spill
+            n_rows=self.source.n_rows,
+            batches=self.source.last_batches if is_last else self.source.batches,
+            codes=lambda coding: self._codes(coding, spill),
+            staging=spill,
         )
         return writer.write(tables, folder)
 

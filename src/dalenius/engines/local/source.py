@@ -112,8 +112,22 @@ class LocalSource:
 
         Columns of few texts, or of whole numbers near one another, are dictionary arrays.
         """
+        if not self._is_held():
+            return self._watch(self._read_batches())
+        return self._watch(self._held[0].batches(self.schema.names, BATCH_ROWS))
+
+    def last_batches(self) -> Iterator[pa.RecordBatch]:
+        """The same; what is held is let go of as it is read, and what is made of it has the memory.
+
+        Whoever asks for the records once more has them read again.
+        """
+        if not self._is_held():
+            return self.batches()
+        return self._watch(self._held.pop().batches(self.schema.names, BATCH_ROWS, last=True))
+
+    def _watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         done = 0
-        for batch in self._held_batches() if self._is_held() else self._read_batches():
+        for batch in batches:
             yield batch
             done += batch.num_rows
             self.progress("reading", done, self.n_rows)
@@ -121,10 +135,6 @@ class LocalSource:
     def _read_batches(self) -> Iterator[pa.RecordBatch]:
         reader = self.connection.sql(self.coded_select()).to_arrow_reader(BATCH_ROWS)
         return map(self.columns().decode, prefetch(rebatch(reader, BATCH_ROWS)))
-
-    def _held_batches(self) -> Iterator[pa.RecordBatch]:
-        for start in range(0, self.n_rows, BATCH_ROWS):
-            yield self._held[0].batch(self.schema.names, start, BATCH_ROWS)
 
     def _is_held(self) -> bool:
         """Whether all published columns were read before, as exact codes or as cells."""

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Ints
 from dalenius.engines.local.errors import engine_errors
-from dalenius.engines.local.source import LocalSource
 from dalenius.engines.parquet import write_parquet
 from dalenius.errors import EngineError
 from dalenius.mechanisms.base import Batches, Coding, PublishedTable
@@ -197,9 +196,12 @@ def _count_different(ascending: pa.RecordBatch) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalWriter:
-    """Writes tables from a source that this machine reads."""
+    """Writes tables from records that this machine reads."""
 
-    source: LocalSource
+    n_rows: int
+    """How many records there are."""
+    batches: Callable[[], Batches]
+    """The records."""
     codes: Callable[[Coding], SortedCodes]
     staging: Path
     """Where rows are sorted that outgrow memory."""
@@ -222,9 +224,9 @@ class LocalWriter:
 
     def _rows(self, table: PublishedTable) -> Batches:
         reads = table.reads
-        rows = table.rows(self.source.batches if reads is None else lambda: self.codes(reads).batches())
+        rows = table.rows(self.batches if reads is None else lambda: self.codes(reads).batches())
         if table.order_by:
-            rows = sort_rows(rows, table.order_by, table.order_bits, self.source.n_rows, self.staging)
+            rows = sort_rows(rows, table.order_by, table.order_bits, self.n_rows, self.staging)
         return rows if table.finish is None else table.finish(rows)
 
 

@@ -92,13 +92,21 @@ class HeldRows:
             for name, cells in self.cells.items()
         }
 
-    def batch(self, names: Sequence[str], start: int, n_rows: int) -> pa.RecordBatch:
-        """Some columns that are held, in some rows, as a release is made of them: exact codes, or cells."""
+    def batches(self, names: Sequence[str], size: int, *, last: bool = False) -> Iterator[pa.RecordBatch]:
+        """Columns that are held, as a release is made of them, so many rows at a time: exact codes, or cells.
+
+        For the last time nothing is left of the cells in the end, and of what was read nothing meanwhile.
+        """
         coded = [name for name in names if name not in self.plain]
-        columns = dict(zip(coded, self.take(coded, slice(start, start + n_rows)).columns, strict=True))
-        plain = {name: self.plain[name].slice(start, n_rows) for name in names if name in self.plain}
-        columns |= {name: in_one_piece(cells) for name, cells in plain.items()}
-        return pa.RecordBatch.from_arrays([columns[name] for name in names], names=list(names))
+        plain = {name: self.plain[name] for name in names if name in self.plain}
+        if last:
+            self.plain.clear()
+        for start in range(0, self.n_rows, size):
+            codes = self.take(coded, slice(start, start + size))
+            columns = dict(zip(coded, codes.columns, strict=True))
+            columns |= {name: in_one_piece(cells.slice(0, size)) for name, cells in plain.items()}
+            plain = {name: cells.slice(size) for name, cells in plain.items()}
+            yield pa.RecordBatch.from_arrays([columns.pop(name) for name in names], names=list(names))
 
     def sample(self, names: Sequence[str], rows: Ints) -> pa.RecordBatch:
         """Some rows of columns that are held: those of few values as dictionary arrays, others as cells."""
