@@ -38,15 +38,16 @@ def divide(above: Floats, below: Floats) -> Floats:
     return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=usable))
 
 
-def different(numbers: NDArray[_Whole]) -> NDArray[_Whole]:
+def different(numbers: NDArray[_Whole], *, in_runs: bool = False) -> NDArray[_Whole]:
     """Each number once, in ascending order.
 
-    `np.unique` hashes them: a million different ones take it ten times as long.
+    `np.unique` hashes them: a million different ones take it ten times as long. Runs that ascend, or nearly,
+    are merged in a tenth of the time that sorting takes.
 
-    >>> different(np.array([3, 1, 3])).tolist()
-    [1, 3]
+    >>> different(np.array([3, 1, 3])).tolist(), different(np.array([1, 3, 2, 3]), in_runs=True).tolist()
+    ([1, 3], [1, 2, 3])
     """
-    ordered = np.sort(numbers)
+    ordered = np.sort(numbers, kind="stable" if in_runs else None)
     is_new = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
     return ordered[is_new]

@@ -77,11 +77,8 @@ def _find_words(cells: pa.Array, codes: Ints) -> tuple[Ints, Ints]:
     words = pa.chunked_array([*map(pc.list_flatten, lists), *ends]).combine_chunks()
     rows = np.concatenate([*map(pc.list_parent_indices, lists), *[np.arange(len(texts))] * len(ends)])
     word, listed = encode(words)
-    keys = rows.astype(np.int64) * len(listed) + word
-    if len(texts) * len(listed) < 2**32:  # half as wide, sorted twice as fast
-        row, found = np.divmod(different(keys.astype(np.uint32)).astype(np.int64), len(listed))
-    else:
-        row, found = np.divmod(different(keys), len(listed))
+    # every list of words is in the order of the rows
+    row, found = np.divmod(different(rows.astype(np.int64) * len(listed) + word, in_runs=True), len(listed))
     is_shared = np.bincount(found, minlength=len(listed)) > 1
     new_number = np.cumsum(is_shared) - 1
     return row[is_shared[found]], new_number[found[is_shared[found]]]
