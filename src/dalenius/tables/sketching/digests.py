@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Int32s, Ints
 
+Words = NDArray[np.uint64]
 Words32 = NDArray[np.uint32]
 
 MANY_TEXTS = 2**15
@@ -32,28 +33,31 @@ _TURNS = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
 _FACTORS = ((1, 0), (5, 1), (3, 5), (7, 0))
 
 
-def digest_texts(before: bytes, texts: pa.StringArray, behind: bytes) -> Words32 | None:
-    """The four words of each digest, the lowest first, of texts between what all share; None for long ones.
+def digest_texts(before: bytes, texts: pa.StringArray) -> Words | None:
+    """The lower half of the digest of each text behind what all share; None where one is too long.
 
-    >>> words = digest_texts(b"key:", pa.array(["a", "bc"]), b".")
-    >>> words[:, 1].tobytes().hex() == __import__("hashlib").md5(b"key:bc.").hexdigest()
+    >>> halves = digest_texts(b"key:", pa.array(["a", "bc"]))
+    >>> halves[1].tobytes() == __import__("hashlib").md5(b"key:bc").digest()[:8]
     True
     """
     n_done = len(before) // _BLOCK * _BLOCK
     letters, starts, lengths = in_letters(texts)
-    if int(lengths.max(initial=0)) > LONGEST - (len(before) - n_done) - len(behind):
+    if int(lengths.max(initial=0)) > LONGEST - (len(before) - n_done):
         return None
     state: Sequence[int] = _START
     for start in range(0, n_done, _BLOCK):
         words = np.frombuffer(before[start : start + _BLOCK], "<u4").tolist()
         state = [int(word[0]) for word in _digest_block(state, words, 1)]
-    found = np.empty((len(_START), len(texts)), dtype=np.uint32)
+    found = np.empty(len(texts), dtype=np.uint64)
     for length, rows in _by_length(lengths):
-        n_all = len(before) + length + len(behind)
-        message = before[n_done:] + bytes(length) + behind + b"\x80"
-        message = message.ljust(_BLOCK - 8, b"\0") + (8 * n_all).to_bytes(8, "little")
+        message = (before[n_done:] + bytes(length) + b"\x80").ljust(_BLOCK - 8, b"\0")
+        message += (8 * (len(before) + length)).to_bytes(8, "little")
         block = _lay_texts(message, letters, starts[rows], length, len(before) - n_done)
-        found[:, rows] = _digest_block(state, block, len(rows))
+        low, high, *_ = _digest_block(state, block, len(rows))
+        half = high.astype(np.uint64)
+        half <<= np.uint64(32)
+        half |= low
+        found[rows] = half
     return found
 
 

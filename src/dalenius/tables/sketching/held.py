@@ -21,7 +21,7 @@ from dalenius.errors import InternalError
 from dalenius.sql import count, identifier, identifiers
 from dalenius.tables.codes import in_one_piece, narrowest, number_words
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, read_batches
-from dalenius.tables.sketching.kept import Words
+from dalenius.tables.sketching.digests import Words
 
 _MOST_HELD = 2**28
 """Bytes of columns that are read once and held; more are read twice."""

@@ -10,15 +10,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Ints, different
 from dalenius.sql import one_row
 from dalenius.tables.sketch import SUM_MASK, SketchedPair
-from dalenius.tables.sketching.digests import LONGEST, digest_texts, in_letters
+from dalenius.tables.sketching.digests import LONGEST, Words, digest_texts, in_letters
 from dalenius.tables.steps import NUMERIC_TYPES
-
-Words = NDArray[np.uint64]
 
 _KEPT_OF_WHOLE, _KEPT = 128, 64
 """How many sums are kept of whole records, and of every other combination."""
@@ -122,11 +119,15 @@ def digest_words(texts: pa.StringArray, key: bytes) -> tuple[Words, Bools]:
     said, short = pc.ascii_lower(texts), np.flatnonzero(lengths <= len("false"))
     are_numbers = pc.is_in(said.take(pa.array(short)), pa.array(["true", "false"]))
     is_plain[short] &= ~are_numbers.to_numpy(zero_copy_only=False)
-    numbers, every = np.zeros(len(texts), dtype=np.uint64), is_plain.all()
-    words = digest_texts(key.hex()[:_KEY_LETTERS].encode(), said if every else said.filter(is_plain), b"")
-    if words is None:
+    every = is_plain.all()
+    found = digest_texts(key.hex()[:_KEY_LETTERS].encode(), said if every else said.filter(is_plain))
+    if found is not None and every:
+        found <<= np.uint64(_ABOVE)
+        return found, is_plain
+    numbers = np.zeros(len(texts), dtype=np.uint64)
+    if found is None:
         return numbers, np.zeros_like(is_plain)
-    numbers[is_plain] = words[:2].T.copy().view(np.uint64).ravel() << np.uint64(_ABOVE)
+    numbers[is_plain] = found << np.uint64(_ABOVE)
     return numbers, is_plain
 
 

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from dalenius.arrays import Ints
 from dalenius.sql import connect, identifier
 from dalenius.tables.sketch import SUM_MASK, Sketch
+from dalenius.tables.sketching.digests import Words
 from dalenius.tables.sketching.kept import (
     NEARLY_ALL,
     SketchedColumn,
     Smallest,
-    Words,
     add_up,
     hash_cell,
     high,

@@ -18,12 +18,11 @@ from dalenius.arrays import Codes, Ints
 from dalenius.sql import identifier, one_row
 from dalenius.tables.reading import read_batches
 from dalenius.tables.sketch import Sketch
-from dalenius.tables.sketching.digests import MANY_TEXTS
+from dalenius.tables.sketching.digests import MANY_TEXTS, Words
 from dalenius.tables.sketching.held import HeldRows, in_batches, with_null
 from dalenius.tables.sketching.kept import (
     NEARLY_ALL,
     SketchedColumn,
-    Words,
     add_exactly,
     add_up,
     choose_combinations,
