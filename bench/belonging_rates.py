@@ -36,7 +36,7 @@ def any_column(table: pa.Table) -> Iterator[tuple[bool, bool]]:
     """Each column as the identifier, beside each as the secret."""
     for identifier, secret in permutations(table.column_names, 2):
         quasi = [name for name in table.column_names if name not in (identifier, secret)]
-        found = find_belonging(table, identifier, quasi, [secret])
+        found = find_belonging(table, [identifier], quasi, [secret])
         yield found.is_person, found.sharing is not None
 
 
@@ -61,7 +61,7 @@ def made_up(table: pa.Table, rng: np.random.Generator) -> Iterator[dict[str, boo
             "people with several rows": (with_columns(several, id=row), [*quasi, "ward"]),
         }
         yield {
-            what: find_belonging(one, "id", columns, [secret]).is_person
+            what: find_belonging(one, ["id"], columns, [secret]).is_person
             for what, (one, columns) in cases.items()
         }
 

@@ -88,6 +88,59 @@ def test_people_with_several_rows_are_not_published_by_accident(
     assert certain(path, table) > 20, "what it would have told"
 
 
+FIRST = np.array(["Ann", "Bob", "Cem", "Dan", "Eva", "Fay", "Gus", "Hal", "Ida", "Jon", "Kim", "Lea"])
+
+
+def named(table: pa.Table, name: Any) -> pa.Table:
+    """With first and last names instead of the number of a patient."""
+    who = np.array([int(one[1:]) for one in table["patient"].to_pylist()])
+    first, last = name(who)
+    return table.append_column("first", pa.array(first)).append_column("last", pa.array(last))
+
+
+def test_people_whose_name_is_in_two_columns_are_not_published_several_times_by_accident(
+    tmp_path: Path,
+) -> None:
+    """Neither first nor last names tell who somebody is, and rows of one name were told of as in doubt."""
+    table = named(visits(), lambda who: (FIRST[who % 12], np.char.add("L", (who // 12).astype(str))))
+    one = policy(table, tmp_path / "r", identifiers=["case", "first", "last"], dropped=["patient"])
+    with pytest.raises(PromiseNotMet, match="no promise holds for several rows of a person") as refusal:
+        dalenius.publish(one)
+    assert "240 cells of 'first' and 'last' together stand in several rows, 720 in all" in str(refusal.value)
+    assert "a column that numbers people, as `unit`" in str(refusal.value.hint)
+    pair = preview(one).exposures.to_dict()["shared_identifiers"][-1]
+    assert (pair["column"], pair["beside"], pair["is_person"]) == ("first", "last", True)
+    dalenius.publish(one, yes=True)
+    assert certain(tmp_path / "r", table) > 20, "what it would have told"
+
+
+def test_namesakes_and_twins_are_not_taken_for_one_person() -> None:
+    """Two columns tell what each tells: sex by the first name, age by the day, postcode by the house."""
+    rng, n = np.random.default_rng(8), 4000
+    sex = rng.choice(["F", "M"], n)
+    house = rng.integers(n // 3, size=n)
+    born = rng.integers(365 * 60, size=n)
+    twins = rng.choice(n, 400, replace=False)
+    born[twins[:200]], house[twins[:200]] = born[twins[200:]], house[twins[200:]]
+    table = pa.table(
+        {
+            "first": np.char.add(sex, rng.integers(20, size=n).astype(str)),
+            "last": rng.integers(40, size=n),
+            "born": born,
+            "house": house,
+            "sex": sex,
+            "age": born // 365,
+            "zip": house % 50,
+            "disease": rng.choice(DISEASES, n),
+        }
+    )
+    quasi = ["sex", "age", "zip"]
+    for pair in (["first", "last"], ["born", "house"]):
+        apart = [find_belonging(table, [one], quasi, ["disease"]) for one in pair]
+        assert not find_belonging(table, pair, quasi, ["disease"], apart).is_person
+    assert find_belonging(table, ["born", "house"], quasi, ["disease"]).is_person, "without what each tells"
+
+
 def test_people_who_stand_there_once_are_published_under_any_unit(tmp_path: Path) -> None:
     table = visits(n_rows=1)
     for number, columns in enumerate(
@@ -138,6 +191,6 @@ def test_people_of_one_name_are_not_taken_for_one_person() -> None:
         }
     )
     for quasi in (["sex"], ["sex", "smokes"], ["age", "sex"], ["age", "sex", "smokes"]):
-        found = find_belonging(table, "name", quasi, ["disease"])
+        found = find_belonging(table, ["name"], quasi, ["disease"])
         assert not found.is_person
         assert found.sharing is None

@@ -39,7 +39,8 @@ def test_plan_and_publish_say_it_and_quote_nobody(
     assert "Ann" not in planned
     assert "--yes" not in planned
     assert run(["plan", "t.toml", "--json"]) == 0
-    found = [{"column": "patient", "several": 5, "rows": 15, "is_person": False, "sharing": None}]
+    alone = {"beside": None, "is_person": False, "sharing": None}
+    found = [{"column": "patient", "several": 5, "rows": 15, **alone}]
     assert json.loads(capsys.readouterr().out)["shared_identifiers"] == found
     assert run(["publish", "t.toml", "--draft"]) == 0
     assert SAID in capsys.readouterr().out
@@ -66,9 +67,9 @@ def test_nothing_is_said_where_rows_are_people_or_the_column_is_not_to_be_read(
     with engine_for(policy).open(policy, None, lambda *_: None) as table:
         counted = type(table).count_repeated
 
-        def count(self: Any, column: str) -> tuple[int, int]:
-            read.append(column)
-            return counted(self, column)
+        def count(self: Any, *columns: str) -> tuple[int, int]:
+            read.extend(columns)
+            return counted(self, *columns)
 
         monkeypatch.setattr(type(table), "count_repeated", count)
         assert find_exposures(policy, table).shared == ()

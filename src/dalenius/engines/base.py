@@ -34,15 +34,18 @@ class OpenedTable(Scan, Protocol):
     def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:
         """Columns of about so many records, chosen at random, or of all if there are not more."""
 
-    def count_repeated(self, column: str) -> tuple[int, int]:
+    def count_repeated(self, *columns: str) -> tuple[int, int]:
         """How many different cells of a column of the source, published or not, stand in several rows.
 
-        And how many rows these are, both exactly; NULL is no cell, and texts that differ only in case, in
-        spaces around them or in how a number is written are one.
+        Or of several together; and how many rows these are, both exactly; NULL is no cell, and texts that
+        differ only in case, in spaces around them or in how a number is written are one.
         """
 
-    def sample_cells(self, column: str, columns: Sequence[str], n_rows: int) -> pa.Table:
-        """All rows of some cells of a column of the source, about so many, with other columns beside it."""
+    def sample_cells(self, cells: Sequence[str], columns: Sequence[str], n_rows: int) -> pa.Table:
+        """All rows of some cells of a column of the source, or of several together, about so many rows.
+
+        With other columns beside them.
+        """
 
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns, exactly."""

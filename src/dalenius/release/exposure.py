@@ -7,8 +7,10 @@ of it pass, so all of it is told at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import nlargest
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,15 @@ from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.sets import SetPrivacy
-from dalenius.release.belonging import find_belonging
+from dalenius.release.belonging import Belonging, find_belonging
 from dalenius.release.verify import tell_outright
 from dalenius.tables.codes import encode
 from dalenius.tables.giveaways import LOOKED_AT, Giveaway, find_giveaways
 from dalenius.tables.histogram import say_alike
 from dalenius.tables.uniqueness import toml_key
+
+_IN_PAIRS = 4
+"""Of the identifiers that repeat, so many with the most different cells are looked at two by two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,8 @@ under `source` makes that of several, and `unit = "name"` refuses people with mo
     several: int
     """How many different cells."""
     rows: int
+    beside: str | None = None
+    """A second column of identifiers: the cells are those of both together, as of first and last names."""
     is_person: bool = False
     """The rows of a cell are alike in most of what is published too."""
     sharing: float | None = None
@@ -53,7 +60,7 @@ under `source` makes that of several, and `unit = "name"` refuses people with mo
         one = self.several == 1
         if self.sharing is not None and not self.is_person:
             return (
-                f"{percent(self.sharing)} of the people who share a cell of {self.column!r} share "
+                f"{percent(self.sharing)} of the people who share a cell of {self._say_columns()} share "
                 f"{' × '.join(map(repr, sensitive))} too: who knows that they belong together, as households "
                 "do, looks for the value that all of their buckets hold, and no promise is about that. One "
                 "row for all of them is to be published then, e.g. by `persons` under `source`"
@@ -73,16 +80,20 @@ under `source` makes that of several, and `unit = "name"` refuses people with mo
 
     def remedy(self) -> str:
         """What would do."""
+        unit = "a column that numbers people, as `unit`," if self.beside else f'`unit = "{self.column}"`'
         return (
             "One row a person is to be published: `persons` under `source` makes that of several, and "
-            f'`unit = "{self.column}"` refuses people with more'
+            f"{unit} refuses people with more"
         )
 
     def _say_rows(self) -> str:
         one = self.several == 1
         cells = "1 cell" if one else f"{self.several:,} cells"
         stand = "stands" if one else "stand"
-        return f"{cells} of {self.column!r} {stand} in several rows, {self.rows:,} in all"
+        return f"{cells} of {self._say_columns()} {stand} in several rows, {self.rows:,} in all"
+
+    def _say_columns(self) -> str:
+        return f"{self.column!r} and {self.beside!r} together" if self.beside else repr(self.column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,20 +251,55 @@ def _shared_identifiers(policy: Policy, table: OpenedTable) -> Iterator[SharedId
 
     A `unit` says whose rows are whose, unless it is the number of a case: rows of one person are alike.
     """
-    quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
+    repeated: list[tuple[SharedIdentifier, Belonging]] = []
     for column in policy.columns.identifiers:
         several, rows = table.count_repeated(column)
         if several:
-            records = table.sample_cells(column, (*quasi, *sensitive), LOOKED_AT)
-            found = find_belonging(records, column, quasi, sensitive)
-            if policy.columns.unit is None or found.is_person or found.sharing is not None:
-                yield SharedIdentifier(
-                    column=column,
-                    several=several,
-                    rows=rows,
-                    is_person=found.is_person,
-                    sharing=found.sharing,
-                )
+            found = _belonging(policy, table, (column,))
+            one = SharedIdentifier(
+                column=column,
+                several=several,
+                rows=rows,
+                is_person=found.is_person,
+                sharing=found.sharing,
+            )
+            repeated.append((one, found))
+            if policy.columns.unit is None or _is_telling(one):
+                yield one
+    yield from _shared_pairs(policy, table, [one for one in repeated if not _is_telling(one[0])])
+
+
+def _shared_pairs(
+    policy: Policy, table: OpenedTable, repeated: Sequence[tuple[SharedIdentifier, Belonging]]
+) -> Iterator[SharedIdentifier]:
+    """Two columns that tell who somebody is together, as first and last names do, and neither by itself."""
+    least = min(nlargest(_IN_PAIRS, (one.several for one, _ in repeated)), default=0)
+    finest = [one for one in repeated if one[0].several >= least][:_IN_PAIRS]
+    for (one, alone), (other, too) in combinations(finest, 2):
+        columns = (one.column, other.column)
+        several, rows = table.count_repeated(*columns)
+        found = _belonging(policy, table, columns, (alone, too)) if several else None
+        if found is not None and (found.is_person or found.sharing is not None):
+            yield SharedIdentifier(
+                column=one.column,
+                beside=other.column,
+                several=several,
+                rows=rows,
+                is_person=found.is_person,
+                sharing=found.sharing,
+            )
+
+
+def _belonging(
+    policy: Policy, table: OpenedTable, columns: Sequence[str], apart: Sequence[Belonging] = ()
+) -> Belonging:
+    quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
+    records = table.sample_cells(columns, (*quasi, *sensitive), LOOKED_AT)
+    return find_belonging(records, columns, quasi, sensitive, apart)
+
+
+def _is_telling(one: SharedIdentifier) -> bool:
+    return one.is_person or one.sharing is not None
 
 
 def refuse_exposures(policy: Policy, outright: int, found: Exposures) -> None:

@@ -74,8 +74,9 @@ def _asked(scan: OpenedTable, policy: Policy) -> dict[str, Any]:
         "n_found": scan.find_values(columns[0], sought)[0],
         "fingerprint": scan.fingerprint(b"k" * 32),
         "repeated": [scan.count_repeated(name) for name in columns if name not in dict(policy.recode)],
+        "repeated together": scan.count_repeated(*(one for one in columns if one not in dict(policy.recode))),
         "cells": sorted(
-            Counter(map(str, scan.sample_cells(columns[0], columns[1:], scan.n_rows()).to_pylist())).values()
+            Counter(map(str, scan.sample_cells(columns[:1], columns[1:], scan.n_rows()).to_pylist())).values()
         ),
         "sample": sorted(Counter(map(str, scan.sample(columns, scan.n_rows()).to_pylist())).values()),
         "rare": [scan.count_rare(columns[:n], few) for n, few in ((1, 2), (2, 3), (len(columns), 2))],
@@ -201,7 +202,7 @@ def test_a_person_is_one_whatever_kind_of_space_is_beside_the_number(spark: Any,
     table = pa.table({"id": spelt, "disease": ["Flu", "Cold", "HIV", *map(str, range(8))]})
     with engine.open(policy_of(table, ["id", "disease"]), None, silent) as scan:
         assert scan.count_repeated("id") == (1, 9)
-        found = scan.sample_cells("id", ("disease",), 11)["id"].to_pylist()
+        found = scan.sample_cells(("id",), ("disease",), 11)["id"].to_pylist()
     assert sorted(Counter(found).items()) == [("p 1", 1), ("p 2", 1), ("p1", 9)]
 
 

@@ -125,22 +125,24 @@ class LocalScan:
         """Columns of about so many records, chosen at random, or of all if there are not more."""
         return self.source.sample(columns, n_rows)
 
-    def count_repeated(self, column: str) -> tuple[int, int]:
-        """How many different cells of a column of the source stand in several rows, and in how many."""
-        name, relation = identifier(column), self.source.relation
-        plain = self._plain(column)
-        counted = f"SELECT count(*) AS n FROM {relation} WHERE {name} IS NOT NULL GROUP BY {plain}"
+    def count_repeated(self, *columns: str) -> tuple[int, int]:
+        """How many different cells of columns of the source stand in several rows, and in how many."""
+        plain = ", ".join(map(self._plain, columns))
+        counted = (
+            f"SELECT count(*) AS n FROM {self.source.relation} WHERE {_all_there(columns)} GROUP BY {plain}"
+        )
         found = f"SELECT count(*), coalesce(sum(n), 0)::BIGINT FROM ({counted}) WHERE n > 1"
         cells, rows = one_row(self._connection, found)
         return cells, rows
 
-    def sample_cells(self, column: str, columns: Sequence[str], n_rows: int) -> pa.Table:
-        """All rows of some cells of a column of the source, about so many, with other columns beside it."""
-        select = selection(self.source.recode, self.source.relation, (column, *columns))
-        plain, one_in = self._plain(column), max(1, self.n_rows() // n_rows)
+    def sample_cells(self, cells: Sequence[str], columns: Sequence[str], n_rows: int) -> pa.Table:
+        """All rows of some cells of columns of the source, about so many, with other columns beside them."""
+        select = selection(self.source.recode, self.source.relation, (*cells, *columns))
+        plain, one_in = [*map(self._plain, cells)], max(1, self.n_rows() // n_rows)
+        said = ", ".join(f"{one} AS {identifier(name)}" for one, name in zip(plain, cells, strict=True))
         query = (
-            f"SELECT {plain} AS {identifier(column)}, {identifiers(columns)} FROM ({select}) "
-            f"WHERE {identifier(column)} IS NOT NULL AND hash({plain}) % {one_in} = 0"
+            f"SELECT {said}, {identifiers(columns)} FROM ({select}) "
+            f"WHERE {_all_there(cells)} AND hash({', '.join(plain)}) % {one_in} = 0"
         )
         return self._connection.sql(query).to_arrow_table()
 
@@ -278,6 +280,11 @@ def _write_values(
         connection.unregister("listed")
         found |= {name: [next(texts)[0].encode() for _ in cells] for name, cells in lists.items()}
     return found
+
+
+def _all_there(columns: Sequence[str]) -> str:
+    """SQL: none of the columns is NULL."""
+    return " AND ".join(f"{identifier(name)} IS NOT NULL" for name in columns)
 
 
 def _as_wide(cells: pa.Array) -> pa.Array:

@@ -144,28 +144,33 @@ class SparkScan:
             chosen = (table if share >= 1 else table.sample(share)).toArrow()
         return chosen.rename_columns(list(columns))
 
-    def count_repeated(self, column: str) -> tuple[int, int]:
-        """How many different cells of a column of the source stand in several rows, and in how many."""
-        cells = self._plain_cells((column,))
+    def count_repeated(self, *columns: str) -> tuple[int, int]:
+        """How many different cells of columns of the source stand in several rows, and in how many."""
+        cells = self._plain_cells(columns, ())
         with spark_errors():
-            several = cells.groupBy("c0").count().filter("count > 1")
+            several = cells.groupBy(*cells.columns).count().filter("count > 1")
             (row,) = several.selectExpr("count(*)", "coalesce(sum(count), 0)").collect()
         return int(row[0]), int(row[1])
 
-    def sample_cells(self, column: str, columns: Sequence[str], n_rows: int) -> pa.Table:
-        """All rows of some cells of a column of the source, about so many, with other columns beside it."""
-        cells, one_in = self._plain_cells((column, *columns)), max(1, self.n_rows() // n_rows)
+    def sample_cells(self, cells: Sequence[str], columns: Sequence[str], n_rows: int) -> pa.Table:
+        """All rows of some cells of columns of the source, about so many, with other columns beside them."""
+        table, one_in = self._plain_cells(cells, columns), max(1, self.n_rows() // n_rows)
+        hashed = ", ".join(f"c{place}" for place in range(len(cells)))
         with spark_errors():
-            return (
-                cells.filter(f"pmod(xxhash64(c0), {one_in}) = 0").toArrow().rename_columns([column, *columns])
-            )
+            found = table.filter(f"pmod(xxhash64({hashed}), {one_in}) = 0").toArrow()
+        return found.rename_columns([*cells, *columns])
 
-    def _plain_cells(self, columns: Sequence[str]) -> DataFrame:
-        """Columns of the table, with the first as one would say its cells, where it has one."""
-        table = self._table(columns).filter("c0 IS NOT NULL")
-        is_text = dict(table.dtypes)["c0"] == "string"
-        others = [name for name in table.columns if name != "c0"]
-        return table.selectExpr(f"{write_plain('c0')} AS c0", *others) if is_text else table
+    def _plain_cells(self, cells: Sequence[str], columns: Sequence[str]) -> DataFrame:
+        """Columns of the table, the first ones as one would say their cells, where they have any."""
+        table = self._table((*cells, *columns))
+        types = dict(table.dtypes)
+        for name in table.columns[: len(cells)]:
+            table = table.filter(f"{name} IS NOT NULL")
+        said = [
+            f"{write_plain(name)} AS {name}" if place < len(cells) and types[name] == "string" else name
+            for place, name in enumerate(table.columns)
+        ]
+        return table.selectExpr(*said)
 
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns."""
