@@ -346,6 +346,21 @@ def test_fakes_hide_no_column_that_all_of_a_bucket_have_in_common(tmp_path: Path
     assert release.verify().ok
 
 
+def test_who_is_refused_for_one_of_several_columns_is_told_of_limits_for_its_cells(tmp_path: Path) -> None:
+    """Lower limits for all columns together cost much, and help one of them only by the way."""
+    own: dict[str, Any] = {
+        "source": stages(),
+        "release": str(tmp_path / "out"),
+        "columns": {"quasi": ["age"], "sensitive": ["disease", "stage"]},
+        "promise": {"kind": "f-privacy", "default": 0.3},
+    }
+    with pytest.raises(PromiseNotMet, match="people are published outright") as refused:
+        dalenius.publish(Policy.from_dict(own))
+    assert "`groups`" in str(refused.value.hint)
+    own["promise"]["groups"] = {"hiv": {"values": [{"disease": "HIV"}], "at_most": "0.98"}}
+    assert dalenius.publish(Policy.from_dict(own)).manifest["outright"] == 0
+
+
 def test_people_who_all_have_a_value_that_is_no_secret_are_counted_after_buckets_traded(
     tmp_path: Path,
 ) -> None:

@@ -22,6 +22,7 @@ from dalenius.exact import percent
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
+from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.sets import SetPrivacy
 from dalenius.release.belonging import Belonging, find_belonging
 from dalenius.release.verify import tell_outright
@@ -317,8 +318,11 @@ def refuse_exposures(policy: Policy, outright: int, found: Exposures) -> None:
 def _tell_outright(policy: Policy, n_people: int) -> Iterator[tuple[str, str]]:
     sensitive = policy.columns.sensitive
     if n_people:
-        one = len(sensitive) == 1
-        helping = "give no value a threshold of 1" if one else "lower the limits, or keep one column"
+        helping = "lower the limits, or keep one column"
+        if len(sensitive) == 1:
+            helping = "give no value a threshold of 1"
+        elif policy.promise.kind == FPrivacy.kind:
+            helping = "lower the limits, give cells of one column a limit by `groups`, or keep one column"
         allowed = 'or outright = "allowed" at the top of the policy'
         yield tell_outright(n_people, sensitive), f"{helping} (`dalenius plan` shows the count), {allowed}"
 

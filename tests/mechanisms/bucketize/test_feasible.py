@@ -80,6 +80,20 @@ def test_a_commoner_value_gets_a_cap_above_its_share() -> None:
     assert "cap = 0.62" in text
 
 
+def test_several_columns_have_a_default_for_all_of_them_together_and_that_is_said() -> None:
+    counts = {("HIV", f"job {i}"): 9 for i in range(12)} | {("Flu", f"job {i}"): 9 for i in range(12)}
+    histogram = Histogram.of(("ill now", "job"), Counter(counts))
+    table = TableFacts(n_rows=histogram.n_rows, columns=(), histogram=histogram)
+    proposed = propose(table, wish())
+    assert proposed is not None
+    for text in (suggest(table), proposed.sections):
+        assert "one by itself can be certain" in text
+        (line,) = [one.removeprefix("# ") for one in text.splitlines() if one.startswith("# groups")]
+        (group,) = tomllib.loads(line)["groups"].values()
+        assert group == {"values": [{"ill now": "a value"}], "at_most": 0.5}
+    assert "by itself" not in suggest(facts(30, 20))
+
+
 @pytest.mark.parametrize("table", [facts(30, 20), facts(5, 5, 5), facts(9, 1), NOTHING])
 def test_what_is_suggested_is_toml_that_a_policy_can_have(table: TableFacts) -> None:
     sections = tomllib.loads(suggest(table))

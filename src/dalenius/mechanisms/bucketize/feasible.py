@@ -16,6 +16,7 @@ from dalenius.mechanisms.bucketize.table_plan import cap_above
 from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish
 from dalenius.promises.f_privacy import CAP, FPrivacy, LinearLimit
 from dalenius.tables.histogram import Histogram
+from dalenius.tables.uniqueness import toml_key
 
 TIMES, PLUS, MAX_BUCKET = Fraction(4), Fraction(1, 50), 50
 """Of the default that a first policy has: rare values within buckets of 50, common ones below the cap."""
@@ -111,6 +112,10 @@ def _write(
     )
 
 
+_ALONE = """\
+a value is all sensitive columns together: one by itself can be certain (`dalenius plan` says for how many),
+and has a limit where a line below `default` says so, e.g.
+groups = {{ ill = {{ values = [{{ {column} = "a value" }}], at_most = 0.5 }} }}"""
 _STRICT = {"colleagues": (TIMES, CAP), "researchers": (TIMES, CAP), "public": (Fraction(2), Fraction(1, 3))}
 """How often its share a value may become, and the cap, by who gets the release."""
 _REGIONS = "regions    = true            # buckets of people who are alike: mostly sharper, same promise\n"
@@ -170,12 +175,15 @@ def _explain(histogram: Histogram | None, safe: SafeDefault | None, least: Fract
             f"NO default can protect {column}: everybody in the table has the same value, and every",
             "release tells it. If it is no secret the column is quasi; else there is nothing to publish.",
         )
+    found = "computed for this table: in no bucket is anybody's value certain"
+    alone = _ALONE.format(column=toml_key(histogram.columns[0]))
+    lines = alone.splitlines() if len(histogram.columns) > 1 else ()
     if safe.cap == least and safe.max_bucket == MAX_BUCKET:
-        return ("computed for this table: in no bucket is anybody's value certain",)
+        return found, *lines
     return (
-        f"computed for this table: in no bucket is anybody's value certain; but the commonest makes up "
-        f"{percent(share)},",
+        f"{found}; but the commonest makes up {percent(share)},",
         f"and nobody can be kept from guessing it. Buckets of up to {safe.max_bucket} can keep this cap.",
+        *lines,
     )
 
 
