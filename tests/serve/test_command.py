@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -168,3 +169,30 @@ def test_an_address_that_other_machines_reach_is_warned_of(
     opened[0].close()
     assert served == [host]
     assert ("other machines can reach this address" in capsys.readouterr().err) is is_warned
+
+
+@pytest.mark.parametrize(
+    ("release", "warning"),
+    [("perturb", "made with a seed: whoever knows it can undo"), ("draft", "a draft"), ("bucketize", None)],
+)
+def test_a_release_that_is_not_for_publication_is_warned_of(
+    release: str,
+    warning: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Beside the release that was published a draft of it tells what two releases tell together."""
+    uvicorn = pytest.importorskip("uvicorn")
+    path = RELEASES / release
+    if release == "draft":
+        shutil.copytree(RELEASES / "perturb", path := tmp_path / "draft")
+        manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        (path / "manifest.json").write_text(json.dumps({**manifest, "draft": True}), encoding="utf-8")
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        monkeypatch.setattr(serve, "listen", lambda *_: opened)
+        assert serve.command([path]) == 0
+    said = capsys.readouterr().err
+    assert ("is not for publication" in said) == (warning is not None)
+    assert (warning or "") in said

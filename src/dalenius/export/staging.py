@@ -18,7 +18,7 @@ from dalenius.mechanisms.base import VIEW, Place, Weighting, stage
 from dalenius.mechanisms.registry import find_room
 from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
-from dalenius.release.verify import verify_release
+from dalenius.release.verify import verify_release, why_unpublishable
 from dalenius.sql import connect, count, identifier
 
 
@@ -137,6 +137,7 @@ def make_dictionary(
 def make_about(release: StoredRelease, weighting: Weighting) -> pa.Table:
     """What the release is, what it promises, and how to count with it."""
     manifest = release.manifest
+    unfit = why_unpublishable(manifest)
     rows = [
         ("how to count", _HOW),
         ("how good it is", weighting.note),
@@ -144,7 +145,7 @@ def make_about(release: StoredRelease, weighting: Weighting) -> pa.Table:
         ("texts in CSV files", _FORMULAS),
         ("release", manifest.id),
         ("created", manifest.created),
-        ("for publication", "yes" if manifest.for_publication else "no: it was made with a seed"),
+        ("for publication", "yes" if unfit is None else f"no: {unfit}"),
         ("mechanism", f"{manifest.mechanism.kind}, {manifest.mechanism.method}"),
         ("promise", json.dumps(manifest.promise, ensure_ascii=False)),
         *(("assumes", text) for text in manifest.assumes),

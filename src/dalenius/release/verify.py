@@ -186,16 +186,19 @@ def _strange_tables(error: Exception) -> Check:
     return Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")
 
 
+def why_unpublishable(manifest: Manifest) -> str | None:
+    """What a release that is not for publication was made for or with; None if it is."""
+    if manifest.for_publication is True:
+        return None
+    if manifest.draft:
+        return "a draft, made to try out and not to be published"
+    return "made with a seed: whoever knows it can undo the release"
+
+
 def _check_publishable(manifest: Manifest) -> Check:
-    ok = manifest.for_publication is True
-    detail = (
-        "the manifest says: made with secret randomness"
-        if ok
-        else "a draft, made to try out and not to be published"
-        if manifest.draft
-        else "made with a seed: whoever knows it can undo the release"
-    )
-    return Check(name="for publication", ok=ok, detail=detail)
+    why = why_unpublishable(manifest)
+    detail = "the manifest says: made with secret randomness" if why is None else why
+    return Check(name="for publication", ok=why is None, detail=detail)
 
 
 def verify(path: str | Path, *, strict: bool = False, signer: Path | None = None) -> Verification:

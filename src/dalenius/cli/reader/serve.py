@@ -12,6 +12,8 @@ from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.cli.serving import listen, run
 from dalenius.errors import InputError
+from dalenius.release.series import open_release
+from dalenius.release.verify import why_unpublishable
 from dalenius.web.guard import COOKIE, Access, host_names, is_loopback
 
 _SHORTEST_TOKEN = 16
@@ -52,6 +54,7 @@ def command(
     allowed = Allowed(seconds=seconds, megabytes=memory, workers=workers, waiting=waiting)
     app = create_app(releases, access, allowed)
     _say_where(host, port, known, as_json=as_json, shown=tokens is None)
+    _warn_of_unpublished(releases)
     _log_to_stderr()
     run(app, listening)
     return 0
@@ -94,6 +97,15 @@ def _say_where(host: str, port: int, tokens: list[str], *, as_json: bool, shown:
             "put a proxy with TLS in front of it",
             file=sys.stderr,
         )
+
+
+def _warn_of_unpublished(releases: list[Path]) -> None:
+    """Who asks a draft beside the release learns what two releases of the same people tell together."""
+    for path in releases:
+        found = [why_unpublishable(part.manifest) for part in open_release(path).parts]
+        why = next((one for one in found if one is not None), None)
+        if why is not None:
+            print(f"warning: {path} is not for publication: {why}", file=sys.stderr)
 
 
 def _log_to_stderr() -> None:
