@@ -218,7 +218,8 @@ def find_exposures(policy: Policy, table: OpenedTable) -> Exposures:
         return found
     giveaways: tuple[Giveaway, ...] = ()
     if policy.mechanism.publishes_quasi:
-        giveaways = find_giveaways(table.sample((*quasi, *sensitive), LOOKED_AT), quasi, sensitive)
+        alike = getattr(policy.promise, "alike", ())
+        giveaways = find_giveaways(table.sample((*quasi, *sensitive), LOOKED_AT), quasi, sensitive, alike)
     return replace(
         found,
         spellings=table.histogram(sensitive).n_spelt_otherwise,

@@ -9,7 +9,9 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -24,6 +26,7 @@ from dalenius.mechanisms.bucketize.table_plan import BucketizePlan, plan_counts
 from dalenius.policy import Policy
 from dalenius.promises import read_promise
 from dalenius.randomness import Randomness
+from dalenius.tables.giveaways import find_giveaways
 from dalenius.tables.histogram import Histogram
 from dalenius.tables.source import gather_persons
 
@@ -257,3 +260,38 @@ def test_the_promise_is_read_back() -> None:
     )
     found: Any = read_promise(promise.to_dict(histogram))
     assert found.thresholds(histogram) == promise.thresholds(histogram)
+
+
+def test_how_many_rows_a_person_has_tells_nothing_where_people_of_a_bucket_are_alike_in_it(
+    tmp_path: Path,
+) -> None:
+    """It rules out sets of other sizes, which such buckets do not hold; other columns are looked at."""
+    rng = np.random.default_rng(4)
+    values = [f"v{i}" for i in range(8)]
+    n_visits = rng.integers(1, 4, 400)
+    rows = [(i, own) for i, n in enumerate(n_visits) for own in rng.choice(values, n, replace=False)]
+    who = [i for i, _ in rows]
+    ward, age = rng.choice(["N", "S", "E", "W"], 400), rng.integers(18, 95, 400)
+    table = pa.table(
+        {
+            "patient": who,
+            "age": age[who],
+            "ward": ward[who],
+            "disease": [own for _, own in rows],
+        }
+    )
+    people = gather_persons(table, unit="patient", values="disease", count="visits")
+    quasi = ["age", "ward", "visits"]
+    found = find_giveaways(people, quasi, values)
+    assert [(one.column, one.is_loose) for one in found] == [("visits", False)]
+    own = policy(
+        tmp_path / "r",
+        people,
+        columns={"unit": "patient", "quasi": quasi, "sensitive": values},
+        promise={"kind": "sets", "default": 0.6, "alike": ["visits"]},
+    )
+    dalenius.publish(own)
+    told = people.append_column(
+        "code", pc.binary_join_element_wise(people["visits"].cast("string"), people["v0"].cast("string"), "")
+    )
+    assert "code" in {one.column for one in find_giveaways(told, [*quasi, "code"], values, ["visits"])}

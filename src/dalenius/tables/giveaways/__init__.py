@@ -100,8 +100,12 @@ LOOKED_AT = 20_000
 """Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
 
 
-def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[str]) -> tuple[Giveaway, ...]:
+def find_giveaways(
+    records: pa.Table, quasi: Sequence[str], sensitive: Sequence[str], alike: Sequence[str] = ()
+) -> tuple[Giveaway, ...]:
     """The columns that give the sensitive ones away, or one of them.
+
+    One in which all people of a bucket are alike tells nothing by itself that the bucket does not.
 
     >>> code = ["E11", "E11", "J10", "J10", "B20", "B20"] * 10
     >>> value = ["Diabetes", "Diabetes", "Flu", "Flu", "HIV", "HIV"] * 10
@@ -122,11 +126,13 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     halves = {told: Halves.of(secret) for told, secret in secrets.items()}
     alone = [found for name, column in known.items() for found in _tells(name, column, halves)]
     told = {found.column for found in alone if not found.is_loose}
+    told -= {found.column for found in alone if found.column in alike and found.how == "kinds"}
     others = {name: column for name, column in known.items() if name not in told}
     together = [*_tell_together(others, secrets)]
     pairs = {(found.column, found.beside) for found in together}
     made = _make_numbers(records, [*others], sensitive)
-    return (*alone, *together, *(found for found in made if (found.column, found.beside) not in pairs))
+    all_found = (*alone, *together, *(found for found in made if (found.column, found.beside) not in pairs))
+    return tuple(found for found in all_found if found.column not in alike or found.beside is not None)
 
 
 def _tells(name: str, column: CodedColumn, halves: Mapping[str | None, Halves]) -> Iterator[Giveaway]:
