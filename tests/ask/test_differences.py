@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dalenius
 from dalenius.ask import ask
 from dalenius.cli.main import run
 from dalenius.errors import QueryError
@@ -83,3 +84,39 @@ def test_what_cannot_be_compared_is_refused(release: StoredRelease) -> None:
         ask(release, "SELECT COUNT(*) FROM t", differences=True)
     with pytest.raises(QueryError, match="not of order statistics"):
         ask(release, "SELECT sex, MEDIAN(age) FROM t GROUP BY sex", differences=True)
+
+
+def test_an_interval_reaches_to_an_estimate_that_is_not_possible(tmp_path: Path) -> None:
+    """Of four people of a town perturbed records say that more than four have a value, or less than none."""
+    n = 240
+    table = pa.table(
+        {
+            "town": [f"T{i % 60}" for i in range(n)],
+            "age": [i // 60 for i in range(n)],
+            "drug": [("none", "alcohol", "opiates")[i * 7 % 31 % 3] for i in range(n)],
+        }
+    )
+    policy = dalenius.Policy.from_dict(
+        {
+            "source": table,
+            "release": str(tmp_path / "r"),
+            "columns": {"quasi": ["town", "age"], "sensitive": ["drug"]},
+            "promise": {"kind": "f-privacy", "default": 0.5},
+            "mechanism": {"kind": "perturb"},
+        }
+    )
+    release = dalenius.publish(policy, seed=1)
+    outside = 0
+    for town in range(6):
+        own = f"FROM t WHERE town = 'T{town}' GROUP BY drug"
+        found = [
+            *release.ask(f"SELECT drug, COUNT(*) {own}", differences=True).differences,
+            *release.ask(f"SELECT drug, COUNT(*) AS n, 10 - COUNT(*) AS g, COUNT(*) / 2 AS h {own}").rows,
+        ]
+        for one in found:
+            assert one.estimate is not None
+            assert one.low is not None
+            assert one.high is not None
+            assert one.low <= one.estimate <= one.high
+            outside += abs(one.estimate) > 4
+    assert outside > 20, "or this shows nothing"

@@ -262,7 +262,8 @@ def _one_step(wanted: Wanted, found: Column) -> Column:
     combination = wanted.asked.combination(wanted.linear)
     estimate = wanted.linear.value + found.estimate - combination.value
     gap = estimate - found.estimate
-    return replace(found, estimate=estimate, low=found.low + gap, high=found.high + gap)
+    moved = replace(found, estimate=estimate, low=found.low + gap, high=found.high + gap)
+    return _within(moved, (-np.inf, np.inf))
 
 
 def _ratios(
