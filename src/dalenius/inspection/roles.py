@@ -74,6 +74,14 @@ MAYBE_NUMBERS = _words(
     """
 )
 """Only where there are many different ones: `number_of_rooms` and `region_id` are no one's numbers."""
+NUMBER_ENDS = ("nr", "nummer", "number")
+"""Of words that are written as one, as `Fallnr`: the same."""
+HOUSEHOLDS = _words(
+    """
+    household households haushalt haushalte family families familie menage foyer hogar famiglia
+    """
+)
+"""Whose cells people share who belong together, and may share the secret."""
 PEOPLE = _words(
     """
     patient person client customer member user subject participant respondent employee student pupil
@@ -227,6 +235,11 @@ def _phone(look: _ColumnLook) -> Guess | None:
 
 def _free_text(look: _ColumnLook) -> Guess | None:
     shape = look.shape
+    if look.is_text and look.tokens & TEXTS and shape.words >= 2 and not look.differs(0.2):
+        # the same few sentences again and again: they may name the secret all the same
+        return _guess(
+            look, "dropped", f"its name looks like free text ({look.values}); it may name the secret"
+        )
     if not look.is_text or not look.differs(0.2):
         return None
     by_name = look.tokens & TEXTS and (shape.words >= 2 or look.differs(_HALF))
@@ -263,13 +276,22 @@ def _birth(look: _ColumnLook) -> Guess | None:
 
 def _named_number(look: _ColumnLook) -> Guess | None:
     """A number of a record or a person; one that repeats may say whose rows are whose."""
-    may_be = look.tokens & MAYBE_NUMBERS or look.is_called_a_person
+    is_number = any(word.endswith(NUMBER_ENDS) for word in look.name_words)
+    may_be = look.tokens & MAYBE_NUMBERS or is_number or look.is_called_a_person
     if not (look.tokens & NUMBERS or (may_be and look.differs(0.2))):
         return None
     evidence = f"its name looks like a number of a record or a person ({look.values})"
     if look.facts.n_distinct < look.n_rows:
         return _guess(look, "unit", f"{evidence}; a person with several rows is refused")
     return _guess(look, "identifiers", evidence, is_clear=True)
+
+
+def _household(look: _ColumnLook) -> Guess | None:
+    """Of people who belong together: of few cells it is a kind of household, or how many live there."""
+    if not look.tokens & HOUSEHOLDS or not look.differs(0.2):
+        return None
+    evidence = f"its name looks like a household, whose people may share the secret ({look.values})"
+    return _guess(look, "identifiers", evidence)
 
 
 def _sensitive(look: _ColumnLook) -> Guess | None:
@@ -307,6 +329,7 @@ _JUDGES: tuple[Callable[[_ColumnLook], Guess | None], ...] = (
     _free_text,
     _address,
     _name,
+    _household,
     _named_number,
     _sensitive,
     _number,
