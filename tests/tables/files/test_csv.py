@@ -143,6 +143,15 @@ def test_what_is_wrong_is_said_as_before(tmp_path: Path, body: bytes, said: str)
         open_source({"path": str(path), "header": True, "encoding": "utf-8"})
 
 
+def test_a_title_above_the_names_of_the_columns_is_spoken_of(tmp_path: Path) -> None:
+    """All lines but it have as many fields as each other: to quote these fields is no help."""
+    path = tmp_path / "t.csv"
+    path.write_text("Report of 2024\n\nage,ill\n31,Flu\n45,HIV\n", encoding="utf-8")
+    with pytest.raises(SourceError, match="line 3, column 2: expected 1 fields, found 2") as refused:
+        open_source(path)
+    assert "a title above the names of the columns? take it out" in str(refused.value.hint)
+
+
 def test_a_column_that_changes_its_kind_late_keeps_every_text(tmp_path: Path) -> None:
     numbers = [str(i % 50) for i in range(3_000)]
     late = [*numbers[:-1], "007"]

@@ -262,6 +262,8 @@ def _ragged_error(source: CsvSource, reject: tuple[Any, ...]) -> SourceError:
             f"{source.dialect.delimiter!r}: quote fields that hold it, or give another with --delimiter "
             "(`delimiter` in the policy's source)"
         )
+        if found[1] == "1":
+            hint = f"is there a title above the names of the columns? take it out; or else {hint}"
     elif kind == "INVALID ENCODING":
         what = "the text is not UTF-8"
         hint = "--encoding cp1252 (or latin-1, …), or `encoding` in the policy's source, says what it is"
