@@ -64,3 +64,39 @@ def test_the_command_prints_the_note(
 ) -> None:
     assert run(["ask", str(release.path), "SELECT COUNT(*) FROM t WHERE sex = 'F'"]) == 0
     assert "note: no such value: no published row has sex = 'F'; did you mean 'f'?" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("where", "is_noted"),
+    [
+        ("pay >= '50000'", True),
+        ("NOT (sex = 'f' AND pay BETWEEN '50000' AND '149999')", True),
+        ("'50000' <= pay", True),
+        ("pay = '50000-99999'", False),
+        ("zip < '20000'", False),
+        ("day < '2024-02'", False),
+    ],
+)
+def test_ranges_that_are_compared_as_texts_are_noted(where: str, is_noted: bool, tmp_path: Path) -> None:
+    """A count of all who earn 50,000 or more left out those who earn 100,000, and was called exact."""
+    pay = [("20000-49999", "50000-99999", "100000-149999")[i % 3] for i in range(60)]
+    table = pa.table(
+        {
+            "sex": ["f", "m"] * 30,
+            "zip": [("10115", "20095")[i % 4 // 2] for i in range(60)],
+            "day": [f"2024-{1 + i % 5:02d}-01" for i in range(60)],
+            "pay": pay,
+        }
+    )
+    policy = {
+        "source": table,
+        "release": str(tmp_path / "r"),
+        "columns": {"quasi": ["sex", "zip", "day"], "sensitive": ["pay"]},
+        "promise": {"kind": "l-diversity", "l": 2},
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1)
+    notes = release.ask(f"SELECT COUNT(*) FROM t WHERE {where}").notes
+    assert any("letter by letter" in note and "pay IN" in note for note in notes) == is_noted
+    with pytest.raises(dalenius.QueryError) as refused:
+        release.ask("SELECT COUNT(*) FROM t WHERE pay >= 50000")
+    assert "ranges and other texts are named" in str(refused.value.hint)

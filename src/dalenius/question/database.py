@@ -151,6 +151,10 @@ def _refuse(error: duckdb.Error) -> QueryError:
         hint = "a text is compared with a text, in single quotes: zip = '01234'"
     elif "Cannot compare values of type DATE" in first_line or "of type TIMESTAMP" in first_line:
         hint = "a day is compared with a day: born < DATE '1950-01-01', or year(born) < 1950"
+    elif "Cannot compare values of type VARCHAR" in first_line:
+        hint = (
+            "ranges and other texts are named: age IN ('18-29', '30-44'); GROUP BY age shows which there are"
+        )
     return QueryError(f"DuckDB cannot evaluate the question: {first_line}", hint=hint)
 
 
