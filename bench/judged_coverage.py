@@ -44,6 +44,7 @@ _RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "frapp": (_D_GAMMA, {**_VIEWS, "method": "frapp"}),
 }
 SUBJECTS: dict[str, Callable[..., tuple[Model, pa.Table]]] = {
+    "l-diversity, ℓ = 4": partial(l_diverse, n_fakes=0, suppress=0),
     "bucketize with a fake, ℓ = 4": partial(l_diverse, n_fakes=1, suppress=0),
     "suppress, ℓ = 5": partial(l_diverse, n_fakes=0, suppress=5),
     "suppress, ℓ = 7": partial(l_diverse, n_fakes=0, suppress=7),
