@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import duckdb
 import numpy as np
 
@@ -15,6 +13,7 @@ from dalenius.mechanisms.base import Completion, Place, Weighting
 from dalenius.mechanisms.tuples.answer.estimation import read_codes
 from dalenius.mechanisms.tuples.domain import TupleCodes
 from dalenius.mechanisms.tuples.drawing.evidence import Insertions
+from dalenius.mechanisms.tuples.drawing.number import ViewSize
 from dalenius.mechanisms.tuples.drawing.tables import complete_view
 from dalenius.mechanisms.tuples.export import TupleRates, weigh_tuples
 from dalenius.release.folder import StoredRelease
@@ -69,12 +68,12 @@ def view_evidence(view: PublishedView, law: ViewLaw, codes: TupleCodes) -> Inser
     absent = _absent(view, law, codes)
     n_noise = float(law.beta if view.noise is None else law.beta / view.noise.largest_share)
     n_noise *= view.domain.size if view.noise is None else 1
-    alpha, n_rows = float(law.alpha), max(len(beta), 1)
-    n_people = max(n_rows - n_noise, math.sqrt(n_rows)) / alpha
-    s = float(law.retention)
+    alpha, beta_of_all = float(law.alpha), n_noise / view.domain.size
+    size = ViewSize(n_shown=len(beta), n_noise=n_noise, retention=alpha + beta_of_all, beta=beta_of_all)
+    n_people, deviation = size.number()
     return Insertions(
         n_people=n_people,
-        deviation=math.sqrt(n_people * s * (1 - s) + n_noise) / alpha,
+        deviation=deviation,
         shown=alpha + beta,
         n_noise=n_noise,
         ratio=(alpha + beta) / beta,

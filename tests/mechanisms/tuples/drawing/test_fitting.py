@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dalenius.arrays import Floats
-from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, distinct_words, uniform_words
-from dalenius.mechanisms.tuples.drawing.evidence import Evidence, Insertions, Replacements
-from dalenius.mechanisms.tuples.drawing.fitting import FittedPeople, _add_prior
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among, distinct_words, uniform_words
+from dalenius.mechanisms.tuples.drawing.evidence import Evidence, Insertions, Replacements, Times
+from dalenius.mechanisms.tuples.drawing.fitting import FittedPeople, _add_prior, share_variances
 from dalenius.mechanisms.tuples.drawing.strays import StrayFit, Strays
 from dalenius.mechanisms.tuples.drawing.tables import draw_table
 from dalenius.randomness import Randomness
@@ -167,7 +167,7 @@ def test_of_a_domain_of_any_size_people_are_told_from_noise() -> None:
     real = told.draw_real(fitted.likely.rates(codes), rng)
     assert real.sum() == pytest.approx(300, rel=0.2)
     assert real[:300].mean() > 1.5 * real[300:].mean()
-    assert told.draw_real(fitted.redrawn(rng).rates(codes), rng).sum() > 100
+    assert told.draw_real(fitted.redrawn(rng).shown_rates(codes), rng).sum() > 100
 
 
 def test_what_goes_together_is_drawn_and_as_uncertain_as_it_is() -> None:
@@ -266,11 +266,31 @@ def test_as_many_rows_are_expected_as_are_drawn() -> None:
         return np.full(len(tuples[0]), 1 - told.cost)
 
     for times in (0.5, 1.0, 1.5):
-        more = people.times(times)
-        drawn = [len(draw_table(DOMAIN, codes, more, told, absent, rng)[0]) for _ in range(20)]
+        more = people.times(Times(shown=times, others=times))
+        drawn = [draw_table(DOMAIN, codes, more, told, absent, rng) for _ in range(20)]
+        words = DOMAIN.pack(codes)
+        real = [int(are_among(DOMAIN.pack(table), words).sum()) for table in drawn]
+        others = [len(table[0]) - n for table, n in zip(drawn, real, strict=True)]
         x = more.rates(codes)
-        assert told.expect_rows(x, more.n) == pytest.approx(np.mean(drawn), rel=0.03)
-        assert told.find_times(x, more.n, float(np.mean(drawn))) == pytest.approx(1, rel=0.08)
+        assert told.expect_shown(x).sum() == pytest.approx(np.mean(real), rel=0.03)
+        assert told.expect_others(x, more.n) == pytest.approx(np.mean(others), rel=0.06)
+
+
+@pytest.mark.parametrize("sharper", [0.0, 1.0, 40.0])
+def test_copies_have_as_many_rows_as_wanted_however_sharp_a_law_is(sharper: float) -> None:
+    """Of 99 columns its odds are off by many powers of ten, and more people only made more hidden ones."""
+    rng = np.random.default_rng(7)
+    codes, told = view(table(4), 4)
+    people = FittedPeople.of(DOMAIN, codes, uniform(), told).likely
+    off = sharper * rng.normal(size=len(codes[0]))
+    x = people.rates(codes) * np.exp(off)
+    for wanted in (0.5 * N, 0.9 * N, 1.2 * N):
+        times = told.find_times(x, people.n, wanted)
+        real = told.size.shown_people(wanted)
+        assert told.expect_shown(times.shown * x).sum() == pytest.approx(real, rel=0.01)
+        if sharper <= 1:
+            found = told.expect_others(times.others * x, times.others * people.n)
+            assert found == pytest.approx(wanted - real, rel=0.01)
 
 
 @pytest.mark.filterwarnings("error")
@@ -305,3 +325,34 @@ def test_views_of_hardly_any_rows_teach_a_law_too(n_rows: int) -> None:
     people = FittedPeople.of(DOMAIN, codes, uniform(), told).redrawn(Randomness.seeded(2).stream("complete"))
     assert 0 < people.n < 1_000
     assert len(people.draw(5, np.random.default_rng(1))[0]) == 5
+
+
+def test_effects_of_pairs_that_are_alike_are_learned_together() -> None:
+    """Of 99 columns that do not go with each other every pair by itself had an error more than is seen."""
+    rng = np.random.default_rng(11)
+    errors = rng.uniform(0.02, 0.05, size=4_851)
+    found = share_variances(errors * rng.normal(size=4_851), errors**2, np.full(4_851, 9.0))
+    assert 0 < 9 * found.sum() <= 3, "or a law would be off by e^30"
+    one = np.ones(1)
+    assert share_variances(0.3 * one, 0.01 * one, one) == pytest.approx([0.4])
+    assert share_variances(0.3 * one, 100.0 * one, 9 * one) == pytest.approx([2 / 9])
+    strong = np.where(np.arange(36) < 6, 0.5, 0.0)
+    found = share_variances(strong + 0.01 * rng.normal(size=36), np.full(36, 1e-4), np.full(36, 9.0))
+    assert found == pytest.approx(strong + 0.01, abs=0.12)
+
+
+def test_of_columns_that_go_with_nothing_copies_have_as_many_rows_as_the_view_says() -> None:
+    """Of 20 columns of 1,000 values copies had half, or three times, as many as `ask` says."""
+    rng = np.random.default_rng(9)
+    domain = Domain.of({f"c{k}": range(1_000) for k in range(20)})
+    codes = domain.unpack(uniform_words(domain, 1_000, rng))
+    told = alike(
+        1_000, n_people=200.0, deviation=30.0, n_noise=800.0, ratio=0.99 * domain.size / 800, kept=0.99
+    )
+    fitted = FittedPeople.of(domain, codes, uniform(domain), told)
+    n_copies = 8
+    drawn = []
+    for _ in range(n_copies):
+        x = fitted.redrawn(rng).shown_rates(codes)
+        drawn.append(told.draw_real(x, rng).sum())
+    assert np.mean(drawn) == pytest.approx(198, abs=5 * 30 / np.sqrt(n_copies))

@@ -29,10 +29,14 @@ EVERYTHING = tuple(np.array(list(itertools.product(range(2), range(3)))).T)
 ALPHA, BETA = 0.5, 0.2
 
 
+def margin(share: Floats, alike: float) -> Margin:
+    return Margin(share=share, alike=alike, more=100 * share, chance=100 * share)
+
+
 def people(n: float) -> People:
     """With an effect of one column on the other, and some strays."""
     shares = [np.array([0.4, 0.6]), np.array([0.5, 0.3, 0.2])]
-    chain = Chain.of(find_levels(DOMAIN, [Margin(share=own, alike=1.0) for own in shares], 100.0))
+    chain = Chain.of(find_levels(DOMAIN, [margin(own, 1.0) for own in shares], 100.0))
     parameters = np.append(chain.from_shares(), math.log(0.8 * n))
     for _, _, _, effects in chain.parts(parameters[:-1]):
         effects[:] = 0.3
@@ -135,7 +139,7 @@ def test_a_chain_draws_what_its_law_says(seed: int, alike: float) -> None:
     rng = np.random.default_rng(seed)
     domain = Domain.of({"n": range(300), "c": ["u", "v"], "d": ["k", "l", "m"]})
     shares = [rng.dirichlet(np.ones(size)) for size in domain.sizes]
-    chain = Chain.of(find_levels(domain, [Margin(share=own, alike=alike) for own in shares], 1e4))
+    chain = Chain.of(find_levels(domain, [margin(own, alike) for own in shares], 1e4))
     assert chain.columns[0].is_merged
     assert chain.columns[0].n_inside == (300 if alike < 1e4 else 0)
     parameters = chain.from_shares() + 0.3 * rng.normal(size=chain.n_parameters)

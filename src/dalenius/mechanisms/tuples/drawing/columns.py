@@ -35,6 +35,10 @@ class Margin:
     """Of the people: as it is shown, moved to the mean as far as noise explains what is shown."""
     alike: float
     """How many people beforehand each value is worth, all values alike: many where they hardly differ."""
+    more: Floats
+    """How much oftener than noise each value is shown."""
+    chance: Floats
+    """How far that is off by chance: a variance."""
 
     @classmethod
     def of(cls, shown: Ints, noise: Floats) -> Margin:
@@ -43,13 +47,26 @@ class Margin:
         >>> Margin.of(np.array([70, 30]), np.array([10.0, 10.0])).share.round(2).tolist()
         [0.72, 0.28]
         """
-        more, chance = shown - noise, shown + 1.0
+        more, chance = shown - noise, shown.astype(np.float64) + 1
         mean = max(float(more.mean()), 0.1)
         differ = max(float(((more - mean) ** 2 - chance).mean()), 1e-9)
         moved = mean + (more - mean) * differ / (differ + chance)
         share = np.maximum(moved, _LEAST * mean)
         alike = float(np.clip(mean**2 / differ, _LEAST, _MOST_ALIKE))
-        return cls(share=np.asarray(share / share.sum()), alike=alike)
+        return cls(share=np.asarray(share / share.sum()), alike=alike, more=more, chance=chance)
+
+    def worth(self, level_of: Ints) -> Floats:
+        """How many people beforehand each of these levels is worth, those of as many values alike.
+
+        Levels are learned by themselves, as ranges of numbers may differ where the values next to each other
+        do not: were they worth nothing, a law of many columns would follow whichever rows it took for people.
+        """
+        n_values = np.bincount(level_of).astype(np.float64)
+        usual, n = n_values / n_values.sum(), max(float(self.more.sum()), 0.1)
+        off = np.bincount(level_of, self.more) - n * usual
+        differ = max(float((off**2).sum() - self.chance.sum()), 1e-9)
+        worth = n**2 * float(usual @ (1 - usual)) / differ / len(usual)
+        return np.asarray(float(np.clip(worth, _LEAST, _MOST_ALIKE)) * len(usual) * usual)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,6 +83,8 @@ class Levels:
     """How many people beforehand each value is worth, inside its level if that has several."""
     known: Floats
     """The logarithm of each value's share of its level."""
+    worth: Floats
+    """How many people beforehand each level is worth."""
 
     @property
     def n_levels(self) -> int:
@@ -109,7 +128,14 @@ def _find(column: DomainColumn, margin: Margin, n_people: float, most: int) -> L
     else:
         traits = _indicators(of_level, n_people)
     known = np.log(share / of_level[level_of])
-    return Levels(level_of=level_of, traits=traits, share=share, alike=margin.alike, known=known)
+    return Levels(
+        level_of=level_of,
+        traits=traits,
+        share=share,
+        alike=margin.alike,
+        known=known,
+        worth=margin.worth(level_of),
+    )
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -10,15 +10,18 @@ what it does not tell is as uncertain as before.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.rows.climbing import Pairs, descend, no_pairs
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.drawing.columns import Margin, find_levels
-from dalenius.mechanisms.tuples.drawing.evidence import Evidence, hold, hold_sure
+from dalenius.mechanisms.tuples.drawing.evidence import Evidence, Times, hold, hold_sure
 from dalenius.mechanisms.tuples.drawing.law import Chain, LawFit
 from dalenius.mechanisms.tuples.drawing.strays import StrayFit, Strays
 
@@ -31,11 +34,11 @@ _TURNS = 2
 """How often chain and strays are fitted in turn."""
 _FARTHEST = 50.0
 """Of a logarithm, where numbers would overflow."""
-_PRIOR = 1.0
-"""People beforehand, of every column, spread over its levels."""
 _NOBODY = 1e-300
 _SURE = 1.0
 """Standard errors by which effects may be larger than they seem."""
+_SURELY, _UNSEEN = 4.0, 2.0
+"""Beforehand the logarithm of a law varies by what is surely seen, by so many errors, and so much more."""
 _WIDEST = 3.0
 """Of the standard deviation of an effect between traits."""
 
@@ -48,6 +51,8 @@ class People:
     parameters: Floats
     """Of the chain, and the logarithm of how many people are by it."""
     strays: Strays
+    shown_times: float = 1.0
+    """How many times as many of them come to what the view shows: the number of rows tells it."""
 
     @property
     def n_chain(self) -> float:
@@ -59,11 +64,17 @@ class People:
         """How many people there are on average."""
         return self.n_chain + self.strays.n
 
-    def times(self, times: float) -> People:
-        """So many times as many people, spread alike."""
+    def times(self, times: Times) -> People:
+        """So many times as many people, spread alike over what is shown, and over everything else."""
         parameters = self.parameters.copy()
-        parameters[-1] += np.log(times)
-        return replace(self, parameters=parameters, strays=replace(self.strays, n=self.strays.n * times))
+        parameters[-1] += np.log(times.others)
+        strays = replace(self.strays, n=self.strays.n * times.others)
+        shown = times.shown / times.others
+        return replace(self, parameters=parameters, strays=strays, shown_times=shown)
+
+    def shown_rates(self, codes: TupleCodes) -> Floats:
+        """How many people come to each tuple that the view shows."""
+        return self.rates(codes) * self.shown_times
 
     def rates(self, codes: TupleCodes) -> Floats:
         """How many people come to each tuple on average."""
@@ -110,6 +121,8 @@ class FittedPeople:
     spread: Floats
     """The standard deviation of each parameter beforehand; infinite: nothing is known."""
     likely: People
+    by_draws: float = 0.0
+    """The variance of how many rows draws have that are of the same law."""
     pairs: Pairs = field(default_factory=no_pairs)
     """How the likelihood curves, as the last steps to the likeliest parameters told."""
     unit: Floats = field(default_factory=lambda: np.ones(0))
@@ -145,8 +158,11 @@ class FittedPeople:
             likely=people,
         )
         found = found.settled(_no_effects(chain))
-        found = found.settled(_learn_spread(found))
-        return found.with_strays()
+        found = found.settled(_learn_spread(found)).with_strays()
+        people = found.held(found.likely, evidence.n_people)
+        return replace(
+            found, by_draws=evidence.vary(people.shown_rates(codes), people.rates(codes), people.n)
+        )
 
     def redrawn(self, stream: np.random.Generator) -> People:
         """A law that is as likely as the view leaves open."""
@@ -158,13 +174,17 @@ class FittedPeople:
             weights=own,
             centre=stream.normal(size=len(self.spread)) * np.where(is_normal, self.spread, 0.0),
             prior=stream.standard_gamma(_prior_people(self.fit.chain)),
-            n_people=max(stream.normal(self.evidence.n_people, self.evidence.deviation), 1.0),
+            n_people=self.evidence.draw_number(self.by_draws, stream),
         )
         found = self.climbed(self.likely, coins, self.pairs.copy(), _ROUNDS_OF_COPIES)
         if found.strays.n:
             found = self._with_other_strays(found, weights, coins.n_people)[0]
-        x = found.rates(self.stray_fit.codes)
-        return found.times(self.evidence.find_times(x, found.n, coins.n_people))
+        return self.held(found, coins.n_people)
+
+    def held(self, people: People, n_rows: float) -> People:
+        """With as many people as make a draw have so many rows on average."""
+        x = people.rates(self.stray_fit.codes)
+        return people.times(self.evidence.find_times(x, people.n, n_rows))
 
     def climbed(self, start: People, coins: Coins, pairs: Pairs, rounds: int = _ROUNDS) -> People:
         """With the likeliest parameters, as these coins have it."""
@@ -302,27 +322,73 @@ def _learn_spread(apart: FittedPeople) -> Floats:
     chances, slopes, spared = apart.slopes(apart.likely)
     spread = np.full(chain.n_parameters + 1, np.inf)
     once = (apart.each * slopes + spared).astype(np.float32)[:, None]
-    twice = (apart.each * slopes**2).astype(np.float32)[:, None]
+    squares, fourths = apart.each * slopes**2, apart.each * slopes**4
+    in_all = max(float(squares.sum()), _NOBODY), max(float(fourths.sum()), _NOBODY)
+    weights = (squares / in_all[0]).astype(np.float32)  # single precision, as traits are
+    steep = (fourths / in_all[1]).astype(np.float32)
+    # less their means: a column that is fitted roughly seemed to go with every other one that is
+    before = fit.traits - weights @ fit.traits
+    vary, tails = (_mean_powers(before, own, power) for own, power in ((weights, 2), (steep, 4)))
+    pairs, seen, errors = list[Floats](), list[float](), list[float]()
     for place, (column, _, _, effects) in enumerate(chain.parts(spread[:-1])):
         traits = column.traits.astype(np.float32)
         off = traits[fit.rows.levels[place]] - chances[place] @ traits
-        before = fit.traits[:, : len(effects)]
-        found = (before.T @ (once * off)).astype(np.float64)
-        told = (before**2).T.astype(np.float64) @ (twice * off**2).astype(np.float64)
+        off -= weights @ off
+        found = (before[:, : len(effects)].T @ (once * off)).astype(np.float64)
+        # what is to be expected of columns that do not go together: of rare levels few rows have both
+        told = in_all[0] * np.outer(vary[: len(effects)], _mean_powers(off, weights, 2))
+        fourth = in_all[1] * np.outer(tails[: len(effects)], _mean_powers(off, steep, 4))
         for k in range(place):
             rows = slice(chain.trait_starts[k], chain.trait_starts[k + 1])
-            more = (found[rows] ** 2).sum() - told[rows].sum()
-            squares = max(float((told[rows] ** 2).sum()), 1e-12)
-            more = max(more, 0.0) + _SURE * np.sqrt(2 * squares)
-            effects[rows] = min(float(np.sqrt(more / squares)), _WIDEST)
+            sure = max(float((told[rows] ** 2).sum()), 1e-12)
+            pairs.append(effects[rows])
+            seen.append(((found[rows] ** 2).sum() - told[rows].sum()) / sure)
+            errors.append(2 / sure + float(fourth[rows].sum()) / sure**2)
+    sizes = np.array([effects.size for effects in pairs], dtype=np.float64)
+    variances = share_variances(np.array(seen), np.array(errors), sizes)
+    for effects, variance in zip(pairs, variances, strict=True):
+        effects[:] = min(float(np.sqrt(variance)), _WIDEST)
     return spread
+
+
+def _mean_powers(traits: NDArray[Any], weights: NDArray[Any], power: int) -> Floats:
+    return np.asarray(weights @ traits**power, dtype=np.float64)
+
+
+def share_variances(seen: Floats, errors: Floats, sizes: Floats) -> Floats:
+    """How large effects of each pair of columns may be.
+
+    Where pairs differ by no more than their errors they are taken for alike: of 99 columns there are 4,851
+    pairs, and a standard error more of each by itself would make laws that say nearly anything. All effects
+    together make a law vary by no more than is surely seen, and a little.
+
+    Args:
+        seen: The mean square of each pair's effects, as it is seen.
+        errors: The variance of that by chance.
+        sizes: How many effects each pair has.
+    """
+    if not len(seen):
+        return seen
+    weights = 1 / errors
+    mean = float(weights @ seen / weights.sum())
+    spare = weights.sum() - float(weights @ weights) / weights.sum()
+    # DerSimonian and Laird (1986): by how much pairs differ beyond their errors
+    differ = (float(weights @ (seen - mean) ** 2) - (len(seen) - 1)) / spare if len(seen) > 1 else 0.0
+    differ = max(differ, 0.0)
+    weights = 1 / (differ + errors)
+    mean = float(weights @ seen / weights.sum())
+    own = differ / (differ + errors)
+    unsure = np.sqrt(own * errors) + (1 - own) / np.sqrt(weights.sum())
+    found = np.asarray(np.maximum(mean + own * (seen - mean), 0.0) + _SURE * unsure)
+    surely = float(sizes @ seen) - _SURELY * math.sqrt(float(sizes**2 @ errors))
+    return found * min(1.0, (max(surely, 0.0) + _UNSEEN) / float(sizes @ found))
 
 
 def _prior_people(chain: Chain) -> Floats:
     """Of every share of a level, or of a value inside one, how many people it is worth beforehand."""
     found = np.zeros(chain.n_parameters)
     for column, levels, inside, _ in chain.parts(found):
-        levels[:] = _PRIOR / len(levels) if column.is_merged else column.alike
+        levels[:] = column.worth
         inside[:] = column.alike
     return found
 

@@ -43,7 +43,7 @@ def draw_table(
 ) -> TupleCodes:
     """The table's tuples, given a view by deletions and insertions that shows these."""
     words = domain.pack(codes)
-    real = words[evidence.draw_real(people.rates(codes), stream)]
+    real = words[evidence.draw_real(people.shown_rates(codes), stream)]
     hit = people.draw(int(stream.poisson(people.n)), stream)
     kept = stream.random(len(hit[0])) < hidden_share(people.rates(hit), absent(hit))
     hidden = distinct_words(domain.pack(tuple(code[kept] for code in hit)))
