@@ -539,3 +539,38 @@ def test_regressions_are_refused_where_values_are_too_many_to_learn_what_goes_wi
         release.fit("age ~ C(code == 'c1')", copies=2)
     assert "recode" in str(refused.value.hint)
     assert next(iter(release.complete(1))).num_rows == n
+
+
+@pytest.mark.parametrize(
+    ("estimates", "covariances", "part"),
+    [
+        ([], [], "at least 2 copies"),
+        ([1.0], [1.0], "at least 2 copies"),
+        ([[[1]], [[2]]], [1, 1], "at least 2 copies"),
+        ([[1, 2], [1]], [[1, 1], [1]], "as many numbers"),
+        (["a", "b"], [1, 1], "estimates: of every copy as many numbers"),
+        (1.0, 2.0, "as many numbers"),
+        ([1, math.nan], [1, 1], "estimates: some are no finite numbers"),
+        ([1, 2], [1, math.inf], "covariances: some are no finite numbers"),
+        ([1, 2], [-5, -5], "a variance is negative"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_results_that_cannot_be_pooled_are_refused(estimates: Any, covariances: Any, part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        dalenius.pool(estimates, covariances)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 95, -1, math.nan])
+def test_an_interval_of_no_confidence_is_refused(confidence: float) -> None:
+    with pytest.raises(InputError, match="must be between 0 and 1"):
+        dalenius.pool([1.0, 2.0], [1.0, 1.0]).interval(confidence)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2])
+@pytest.mark.filterwarnings("error")
+def test_a_regression_of_as_many_coefficients_as_rows_is_refused(n_rows: int) -> None:
+    """Its errors were infinite or no numbers, and numpy wrote of it to stderr."""
+    table = pa.table({"age": [30, 50][:n_rows], "sex": ["F", "M"][:n_rows]})
+    with pytest.raises(InputError, match="none with an error"):
+        fit_copies([table, table], "age ~ sex")

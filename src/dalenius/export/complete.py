@@ -270,6 +270,8 @@ class Pooled:
         """Where each true number is, that often."""
         from scipy.special import stdtrit
 
+        if not 0 < confidence < 1:
+            raise InputError(f"confidence: {confidence} must be between 0 and 1", hint="0.95 is usual")
         half = (1 + confidence) / 2
         quantiles = [float(stdtrit(min(df, 1e9), half)) for df in self.degrees_of_freedom]
         found = zip(self.estimate, self.std_error, quantiles, strict=True)
@@ -287,14 +289,16 @@ def pool_copies(estimates: Sequence[ArrayLike], covariances: Sequence[ArrayLike]
     >>> pooled.estimate, round(pooled.std_error[0], 3)
     ((2.0,), 2.0)
     """
-    values = np.array([np.atleast_1d(np.asarray(one, dtype=float)) for one in estimates])
-    within = np.array([np.atleast_2d(np.asarray(one, dtype=float)) for one in covariances])
-    n_copies, n_values = values.shape
-    if n_copies < 2 or within.shape != (n_copies, n_values, n_values):
+    values, within = _read_numbers(estimates, "estimates", 1), _read_numbers(covariances, "covariances", 2)
+    n_copies, n_values = values.shape if values.ndim == 2 else (len(values), 0)
+    if n_copies < 2 or n_values == 0 or within.shape != (n_copies, n_values, n_values):
         raise InputError(
             f"pooling needs results of at least 2 copies, each with a covariance matrix: got {n_copies} "
-            f"results and covariances of shape {within.shape}"
+            f"results and covariances of shape {within.shape}",
+            hint="of one number from each copy: pool([3.1, 2.9], [0.2, 0.3]), with the variance of each",
         )
+    if (np.diagonal(within, axis1=1, axis2=2) < 0).any():
+        raise InputError("a variance is negative", hint="covariances are wanted, not coefficients")
     between = np.atleast_2d(np.cov(values, rowvar=False))
     total = within.mean(axis=0) + (1 + 1 / n_copies) * between
     return Pooled(
@@ -303,6 +307,18 @@ def pool_copies(estimates: Sequence[ArrayLike], covariances: Sequence[ArrayLike]
         degrees_of_freedom=tuple(_freedom(np.diag(within.mean(axis=0)), np.diag(between), n_copies)),
         covariance=tuple(map(tuple, total.tolist())),
     )
+
+
+def _read_numbers(given: Sequence[ArrayLike], what: str, dimensions: int) -> Floats:
+    """Of every copy a number or several, all finite."""
+    at_least = np.atleast_1d if dimensions == 1 else np.atleast_2d
+    try:
+        found = np.array([at_least(np.asarray(one, dtype=float)) for one in given], dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what}: of every copy as many numbers are wanted") from error
+    if not np.isfinite(found).all():
+        raise InputError(f"{what}: some are no finite numbers", hint="leave out what some copy cannot tell")
+    return found
 
 
 def _freedom(within: Floats, between: Floats, n_copies: int) -> Iterator[float]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from dalenius.display import View
@@ -80,8 +80,11 @@ def fit_copies(tables: Iterable[pa.Table], formula: str, kind: Kind = "linear") 
             "the copies do not have the same coefficients: some lack a rare value",
             hint="leave rare values out of the formula, e.g. C(disease == 'Flu')",
         )
-    if not all(math.isfinite(value) for _, values, _ in results for value in values):
-        raise InputError("the regression has no solution on some copies", hint="use fewer columns")
+    if not all(np.isfinite(values).all() and np.isfinite(errors).all() for _, values, errors in results):
+        raise InputError(
+            "the regression has no solution on some copies, or none with an error: as many coefficients as rows",
+            hint="use fewer columns",
+        )
     pooled = pool_copies([values for _, values, _ in results], [errors for _, _, errors in results])
     return Fitted(formula=formula, kind=kind, names=names, pooled=pooled, n_copies=len(results))
 
@@ -106,9 +109,10 @@ def _fit(table: pa.Table, left: str, right: str, kind: Kind) -> tuple[tuple[str,
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = model.fit() if kind == "linear" else model.fit(disp=0)
+            errors = found.cov_params().to_numpy()
     except Exception as error:  # whatever the formula makes libraries raise, without a cell of the table
         raise InputError(
             f"the formula '{left} ~ {right}' cannot be fitted ({type(error).__name__})",
             hint=f"columns: {', '.join(table.column_names)}; on the left a number, or a comparison",
         ) from error
-    return tuple(found.params.index), found.params.to_numpy(), found.cov_params().to_numpy()
+    return tuple(found.params.index), found.params.to_numpy(), errors
