@@ -29,8 +29,9 @@ from dalenius.export.stata import stata_names
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.estimate.drawing import draw_part
 from dalenius.mechanisms.tuples.domain import Domain
-from dalenius.mechanisms.tuples.drawing.evidence import Insertions
-from dalenius.mechanisms.tuples.drawing.tables import complete_view
+from dalenius.mechanisms.tuples.drawing import tables
+from dalenius.mechanisms.tuples.drawing.evidence import Insertions, Replacements
+from dalenius.mechanisms.tuples.drawing.tables import complete_records, complete_view
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
 from tests.conftest import PROJECT
@@ -421,6 +422,20 @@ def test_a_view_that_keeps_next_to_nothing_is_refused() -> None:
     )
     with pytest.raises(InputError, match="leaves open whether the table has 1,000,000,000 rows"):
         complete_view(domain, codes, told, lambda tuples: np.ones(len(tuples[0])), None, ("a", "b"))
+
+
+def test_a_view_of_too_many_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MOST_ROWS", 49)
+    domain = Domain.of({"a": range(10), "b": range(10)})
+    codes, one = domain.unpack(np.arange(50)[:, None]), np.ones(50)
+    told = Insertions(
+        n_people=9, deviation=9, n_noise=50.0, ratio=one * 2, shown=one / 2, absent=one / 2, cost=0.5
+    )
+    with pytest.raises(InputError, match="shows 50 rows; tables are drawn of at most 49"):
+        complete_view(domain, codes, told, lambda tuples: np.ones(len(tuples[0])), None, ("a", "b"))
+    replaced = Replacements(n_people=50, kept=0.5, other=0.5 / 99)
+    with pytest.raises(InputError, match="shows 50 rows; tables are drawn of at most 49"):
+        complete_records(domain, codes, replaced, ("a", "b"))
 
 
 def test_copies_of_a_view_are_pooled_to_what_the_table_has(tmp_path: Path) -> None:

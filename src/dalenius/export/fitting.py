@@ -82,7 +82,8 @@ def fit_copies(tables: Iterable[pa.Table], formula: str, kind: Kind = "linear") 
         )
     if not all(np.isfinite(values).all() and np.isfinite(errors).all() for _, values, errors in results):
         raise InputError(
-            "the regression has no solution on some copies, or none with an error: as many coefficients as rows",
+            "the regression has no solution on some copies, or none with an error, as of as many "
+            "coefficients as rows",
             hint="use fewer columns",
         )
     pooled = pool_copies([values for _, values, _ in results], [errors for _, _, errors in results])

@@ -25,12 +25,17 @@ ASSUMES = (
     "of a size that the release teaches; the law is drawn anew for every copy, and given it who was deleted, "
     "and which rows are nobody's. Interactions beyond that come out too weak"
 )
+_HINT = (
+    "`dalenius ask` answers questions about it, with error bars; complete a view of a sample of the people"
+)
 Absent = Callable[[TupleCodes], Floats]
 """How much likelier a tuple is not to be shown if it is in the table than if it is not."""
 
 
-MOST_PEOPLE = 50_000_000
+MOST_PEOPLE = 5_000_000
 """Of whom a view may leave it open that they are in the table."""
+MOST_ROWS = 10_000_000
+"""That a view may show: every copy looks at each of them some times."""
 
 
 def draw_table(
@@ -76,11 +81,12 @@ def complete_view(
     names: tuple[str, ...],
 ) -> Completion:
     """Whole tables given a view by deletions and insertions."""
+    _refuse_too_many(len(codes[0]))
     if evidence.n_people > MOST_PEOPLE:
         raise InputError(
-            f"the view leaves open whether the table has {evidence.n_people:,.0f} rows, so little is kept; "
-            f"at most {MOST_PEOPLE:,} rows are drawn",
-            hint="`dalenius ask` answers questions about it, with error bars",
+            f"the view leaves open whether the table has {evidence.n_people:,.0f} rows; at most "
+            f"{MOST_PEOPLE:,} are drawn",
+            hint=_HINT,
         )
     fitted = FittedPeople.of(domain, codes, _noise_shares(domain, noise), evidence)
 
@@ -95,6 +101,7 @@ def complete_records(
     domain: Domain, codes: TupleCodes, evidence: Replacements, names: tuple[str, ...]
 ) -> Completion:
     """Whole tables given a view of replaced records."""
+    _refuse_too_many(len(codes[0]))
     fitted = FittedPeople.of(domain, codes, _noise_shares(domain, None), evidence)
 
     def draw(stream: np.random.Generator) -> pa.Table:
@@ -102,6 +109,13 @@ def complete_records(
         return as_table(domain, draw_records(codes, people, evidence, stream), names)
 
     return Completion(draw=draw, assumes=ASSUMES, draws_rows=True)
+
+
+def _refuse_too_many(n_shown: int) -> None:
+    if n_shown > MOST_ROWS:
+        raise InputError(
+            f"the view shows {n_shown:,} rows; tables are drawn of at most {MOST_ROWS:,}", hint=_HINT
+        )
 
 
 def as_table(domain: Domain, codes: TupleCodes, names: tuple[str, ...]) -> pa.Table:
