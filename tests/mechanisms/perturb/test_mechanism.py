@@ -135,13 +135,13 @@ def test_parts_are_numbered_at_random(tmp_path: Path) -> None:
 
 def test_the_source_is_scanned_once_after_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scans = []
-    original = LocalSource.batches
+    original = LocalSource._watch
 
-    def counted(self: LocalSource) -> Any:
+    def counted(self: LocalSource, batches: Any) -> Any:
         scans.append(1)
-        return original(self)
+        return original(self, batches)
 
-    monkeypatch.setattr(LocalSource, "batches", counted)
+    monkeypatch.setattr(LocalSource, "_watch", counted)
     dalenius.publish(policy(table_of((30, 20, 20)), tmp_path / "r"), yes=True)
     assert len(scans) == 1
 
