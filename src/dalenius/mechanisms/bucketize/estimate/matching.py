@@ -97,7 +97,7 @@ class Block:
             logs: people × values × buckets: log p, up to a number of each person; overwritten.
             held: values × buckets: how often each is held.
             factors: of the slots: where the scaling begins; overwritten by where it ends.
-            rounds: how often at most people and values are made to add up.
+            rounds: how often at most people and values are made to add up, but for buckets that are far off.
             close: end earlier if every value adds up as closely as that.
         """
         if self.shape[1:] == (2, 2) and (held == 1).all():
@@ -202,7 +202,8 @@ def _match_pairs(logs: Floats) -> tuple[Floats, float]:
 def _balance(weight: Floats, held: Floats, factor: Floats, rounds: int, close: float) -> None:
     """Find factors (values × buckets) with which people and values add up, bucket by bucket.
 
-    Buckets whose values add up closely are left alone every few rounds: it is few that need many.
+    Buckets whose values add up closely are left alone every few rounds: it is few that need many. Those that
+    are far off after all rounds go on.
     """
     left, own, wanted = np.arange(held.shape[1]), factor, held
     least = wanted / _MOST_AT_ONCE
